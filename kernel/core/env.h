@@ -17,6 +17,7 @@
 #include <linux/kernel.h>
 #include <linux/limits.h>
 #include <linux/minmax.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 #include <linux/types.h>
 
@@ -113,6 +114,17 @@ static inline u64 t3_or64(u64 *p, u64 bits)
 }
 
 #endif /* __KERNEL__ */
+
+/*
+ * In long loops, where the caller may sleep: let others run.
+ * In user space the scheduler sees to it.
+ */
+static inline void t3_relax(void)
+{
+#ifdef __KERNEL__
+	cond_resched();
+#endif
+}
 
 /* Cyclic order of 32-bit counters: true when a is at or past b. */
 static inline bool t3_reached(u32 a, u32 b)
