@@ -26,7 +26,7 @@
  *
  * Context: no fault, no sleep. In the kernel the caller is inside one FPU
  * section (16 KiB of destination at most); in user space the caller has set
- * rounding and flush modes (see t3_fp_enter()).
+ * rounding and flush modes (see t3_fp_enter() in fp_env.h).
  */
 struct t3_reduce {
 	const char *name;
@@ -40,7 +40,21 @@ struct t3_reduce {
  *
  * Return: 2, 4 or 8; 0 where @dtype is none of T3_DTYPE_*.
  */
-u32 t3_dtype_size(u32 dtype);
+static inline u32 t3_dtype_size(u32 dtype)
+{
+	switch (dtype) {
+	case T3_DTYPE_F64:
+		return 8;
+	case T3_DTYPE_F32:
+	case T3_DTYPE_I32:
+		return 4;
+	case T3_DTYPE_F16:
+	case T3_DTYPE_BF16:
+		return 2;
+	default:
+		return 0;
+	}
+}
 
 /**
  * t3_reduce_best - the fastest implementation that this processor runs

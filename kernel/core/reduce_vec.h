@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Sums on vectors of ACC_UNIT_MAX bytes, in the compilers' vector extensions:
+ * no header of intrinsics is needed, which in the kernel drag libc in. A file
+ * that includes this has defined ACC_UNIT_MAX and ACC_BATCH, and has switched
+ * the instruction set on.
+ */
+#ifndef T3_CORE_REDUCE_VEC_H
+#define T3_CORE_REDUCE_VEC_H
+
+#include "env.h"
+
+#define T3_VEC(name, type, bytes)					\
+	typedef type name __attribute__((vector_size(bytes)))
+
+T3_VEC(v_u32, u32, ACC_UNIT_MAX);
+T3_VEC(v_f32, float, ACC_UNIT_MAX);
+T3_VEC(v_u64, u64, ACC_UNIT_MAX);
+T3_VEC(v_f64, double, ACC_UNIT_MAX);
+T3_VEC(v_u16, u16, ACC_UNIT_MAX / 2);	/* as many lanes as v_f32 */
+
+/* The same in memory: aligned to its element only, of whatever type. */
+typedef v_u32 v_u32_mem __attribute__((aligned(2), may_alias));
+typedef v_u16 v_u16_mem __attribute__((aligned(2), may_alias));
+
+/*
+ * Bits; a cast gives them their type. A unit of 16-bit elements takes two
+ * vectors: f16 its first and second half, bf16 its even and odd elements,
+ * which are the low and high halves of 32-bit words and need no shuffle.
+ */
+struct acc {
+	v_u32 a, b;
+};
+
+#define acc_unit(dtype) ((void)(dtype), (size_t)ACC_UNIT_MAX)
+
+/*
+ * In assembly for want of an extension: the builtins' names differ between
+ * compilers. Both ignore FTZ; DAZ only makes zero of f32 subnormals, which
+ * are zero in f16 anyway. Immediate 0: to nearest even, whatever MXCSR says.
+ */
+static inline v_f32 f16_widen(const void *p)
+{
+	v_u16 h = *(const v_u16_mem *)p;
+	v_f32 f;
+
+	__asm__("vcvtph2ps %1, %0" : "=v" (f) : "v" (h));
+	return f;
+}
+
+static inline void f16_narrow(void *p, v_u32 f)
+{
+	v_u16 h;
+
+	__asm__("vcvtps2ph $0, %1, %0" : "=v" (h) : "v" ((v_f32)f));
+	*(v_u16_mem *)p = h;
+}
+
+static inline v_u32 canon_f32(v_u32 x)
+{
+	v_u32 number = (v_u32)((v_f32)x == (v_f32)x);
+
+	return (x & number) | (0x7fc00000u & ~number);
+}
+
+static inline v_u32 canon_f64(v_u32 x)
+{
+	v_u64 number = (v_u64)((v_f64)x == (v_f64)x);
+
+	return (v_u32)(((v_u64)x & number) |
+		       (0x7ff8000000000000ull & ~number));
+}
+
+/*
+ * f32 to the nearest even bf16, in each lane's high half; what is below it is
+ * arbitrary. The processor's own instruction would flush subnormals.
+ */
+static inline v_u32 bf16_round(v_u32 x)
+{
+	x = canon_f32(x);
+	return x + (0x7fffu + ((x >> 16) & 1));
+}
+
+static inline struct acc acc_load(const u32 dtype, const u8 *p)
+{
+	v_u32 x = *(const v_u32_mem *)p;
+
+	switch (dtype) {
+	case T3_DTYPE_F16:
+		return (struct acc){
+			(v_u32)f16_widen(p),
+			(v_u32)f16_widen(p + ACC_UNIT_MAX / 2),
+		};
+	case T3_DTYPE_BF16:
+		return (struct acc){ x << 16, x & 0xffff0000u };
+	default:
+		return (struct acc){ x, x };
+	}
+}
+
+static inline struct acc acc_add(const u32 dtype, struct acc x, struct acc y)
+{
+	switch (dtype) {
+	case T3_DTYPE_I32:
+		x.a += y.a;
+		break;
+	case T3_DTYPE_F64:
+		x.a = (v_u32)((v_f64)x.a + (v_f64)y.a);
+		break;
+	default:
+		x.a = (v_u32)((v_f32)x.a + (v_f32)y.a);
+		x.b = (v_u32)((v_f32)x.b + (v_f32)y.b);
+	}
+	return x;
+}
+
+static inline void acc_store(const u32 dtype, u8 *p, struct acc x)
+{
+	switch (dtype) {
+	case T3_DTYPE_F32:
+		*(v_u32_mem *)p = canon_f32(x.a);
+		break;
+	case T3_DTYPE_F64:
+		*(v_u32_mem *)p = canon_f64(x.a);
+		break;
+	case T3_DTYPE_F16:
+		f16_narrow(p, canon_f32(x.a));
+		f16_narrow(p + ACC_UNIT_MAX / 2, canon_f32(x.b));
+		break;
+	case T3_DTYPE_BF16:
+		*(v_u32_mem *)p = bf16_round(x.a) >> 16 |
+				  (bf16_round(x.b) & 0xffff0000u);
+		break;
+	default:
+		*(v_u32_mem *)p = x.a;
+	}
+}
+
+#endif /* T3_CORE_REDUCE_VEC_H */
