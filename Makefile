@@ -2,7 +2,15 @@
 #
 # t3: the two commands to know are `make demo` and `make check`.
 # Each folder's part of the build is its own build.mk; all outputs are under
-# build/, but for the kernel module's, which Kbuild puts where it is told.
+# build/, the kernel module's too.
+#
+#   make                     libraries, tools
+#   make demo                see it work
+#   make check [SUITES=...]  all tests, or those named (see Documentation/testing.rst)
+#   make module [KVER=6.1|6.12] [KFLAVOUR=cloud|amd64]
+#   make module KDIR=/lib/modules/$(uname -r)/build
+#   make bench, make bench-mpi
+#   make clean
 
 SHELL := /bin/bash
 B := build
@@ -13,8 +21,11 @@ WARN := -Wall -Wextra
 CFLAGS_T3 := -std=gnu11 $(OPT) -g $(WARN) -ffp-contract=off -fno-strict-aliasing \
 	-fvisibility=hidden -Iinclude -Iinclude/uapi -Ikernel/core $(CFLAGS)
 
+JOBS ?= $(shell nproc)
+
 .DELETE_ON_ERROR:
-.PHONY: all clean check demo bench bench-mpi
+.PHONY: all clean check check-build check-run demo demo-build bench bench-mpi \
+	module FORCE
 
 all:
 
@@ -22,6 +33,24 @@ include kernel/core/build.mk
 include lib/build.mk
 include tools/build.mk
 include tests/build.mk
+include tools/setup/module.mk
+
+# What a machine lacks is installed before anything asks for it, and the build
+# is another make, so that what asks pkg-config asks then.
+demo:
+	@tools/setup/install-packages demo
+	@tools/setup/fetch-kernels demo
+	@$(MAKE) --no-print-directory -j$(JOBS) demo-build
+	@tools/demo
+
+demo-build: all $(B)/module/6.1/t3.ko
+
+# What does not build is one failed test; the rest is tested all the same.
+check:
+	@tools/setup/install-packages check
+	@tools/setup/fetch-kernels check
+	@bad=; $(MAKE) --no-print-directory -k -j$(JOBS) check-build || bad=build; \
+	$(MAKE) --no-print-directory check-run BROKEN=$$bad
 
 clean:
 	rm -rf $(B)

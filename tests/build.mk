@@ -1,1 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Tests. A suite is an executable that prints TAP, or nothing (tests/run says
+# how it is judged). A fragment (tests/*/build.mk, or lib's or tools' own)
+# registers its suites, built under build/tests/ or scripts under tests/:
+#
+#   CHECK_SUITES += $(B)/tests/core/graph
+#   CHECK_LIMITS += core/graph=600		(seconds; 300 without)
+#
+# What a suite needs but is not: CHECK_NEEDS += $(B)/something
+
+-include $(wildcard tests/*/build.mk)
+
+check-build: all $(CHECK_SUITES) $(CHECK_NEEDS)
+
+check-run:
+	@tests/run $(BROKEN:%=--failed %) $(SUITES:%=--only '%') $(CHECK_LIMITS:%=--limit %) $(CHECK_SUITES)

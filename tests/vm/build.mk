@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# Tests of the module, in VMs. One program a file of tests/kselftest, static,
+# so that it runs in a guest that has no libraries.
+
+KSELFTEST_H := $(T3_CACHE)/kernels/scripts/tools/testing/selftests
+KSELFTEST_SRC := $(wildcard tests/kselftest/*.c)
+KSELFTESTS := $(KSELFTEST_SRC:tests/kselftest/%.c=$(B)/tests/kselftest/%)
+
+$(B)/tests/kselftest/%: tests/kselftest/%.c $(wildcard tests/kselftest/*.h) \
+		include/uapi/linux/t3.h | $(KSELFTEST_H)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(OPT) -g $(WARN) -Wno-unused-parameter -static -pthread \
+		-Iinclude/uapi -isystem $(KSELFTEST_H) $< -o $@
+
+$(KSELFTEST_H):
+	@tools/setup/fetch-kernels scripts
+
+$(B)/tests/vm/guest: tests/vm/guest.c
+	@mkdir -p $(@D)
+	$(CC) -static -O2 $(WARN) -o $@ $<
+
+MODULES := $(foreach k,6.1 6.12 6.1-amd64 6.12-amd64,$(B)/module/$(k)/t3.ko)
+
+CHECK_NEEDS += $(KSELFTESTS) $(MODULES) $(B)/tests/vm/guest
+CHECK_SUITES += tests/vm/kselftest-6.1 tests/vm/kselftest-6.12
+CHECK_LIMITS += vm/kselftest-6.1=660 vm/kselftest-6.12=660
