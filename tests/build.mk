@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
 # Tests. A suite is an executable that prints TAP, or nothing (tests/run says
-# how it is judged). A fragment (tests/*/build.mk, or lib's or tools' own)
+# how it is judged). A fragment (tests/*/*.mk, or lib's or tools' own)
 # registers its suites, built under build/tests/ or scripts under tests/:
 #
 #   CHECK_SUITES += $(B)/tests/core/graph
@@ -9,7 +9,7 @@
 #
 # What a suite needs but is not: CHECK_NEEDS += $(B)/something
 
--include $(wildcard tests/*/build.mk)
+-include $(wildcard tests/*/*.mk)
 
 check-build: all $(CHECK_SUITES) $(CHECK_NEEDS)
 

@@ -8,7 +8,9 @@ function fail(what) { failed++; notes = notes "failed " what "\n" }
 
 # A list ends where the next begins, or with the log.
 function close_list() {
-	if (plan < 0 && points)
+	if (cut)
+		;	# the time limit says enough
+	else if (plan < 0 && points)
 		fail("a list of " points " tests has no plan: it broke off")
 	else if (plan >= 0 && points != plan)
 		fail("the plan says " plan " tests, " points " ran")
@@ -43,6 +45,7 @@ BEGIN { plan = -1 }
 	sub(/^(not )?ok *[0-9]* *(- *)?/, "", text)
 	if (toupper(text) ~ /# *SKIP/) {
 		skipped++
+		sub(/ *# *[Ss][Kk][Ii][Pp]:? */, ": ", text)
 		notes = notes "skipped " text "\n"
 	} else if (/^ok/) {
 		passed++
@@ -57,8 +60,9 @@ BEGIN { plan = -1 }
 { if ($0 !~ /^[ \t]*$/) last = $0 }
 
 END {
+	cut = status == 124 || status == 137
 	close_list()
-	if (status == 124 || status == 137)
+	if (cut)
 		fail("ended by the time limit of " limit " s, or killed")
 	else if (!lists && status == 4) {
 		skipped++
