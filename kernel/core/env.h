@@ -51,7 +51,9 @@ typedef int64_t s64;
  * Atomics of the dataflow machine, on plain u32 and u64 words, so that the
  * same state can lie in kernel memory and in memory that processes share.
  * add, or and cmpxchg are sequentially consistent read-modify-writes; they
- * return the NEW value (add) or the value found (cmpxchg, or).
+ * return the NEW value (add) or the value found (cmpxchg, or). load_sc and
+ * store_sc are ordered with them and with each other, in both directions of
+ * "I write mine, then read yours".
  */
 #ifdef __KERNEL__
 
@@ -60,6 +62,8 @@ typedef int64_t s64;
 #define t3_load_acquire(p)	smp_load_acquire(p)
 #define t3_store_release(p, v)	smp_store_release((p), (v))
 #define t3_fence()		smp_mb()
+#define t3_load_sc(p)		({ smp_mb(); READ_ONCE(*(p)); })
+#define t3_store_sc(p, v)	smp_store_mb(*(p), (v))
 
 static inline u32 t3_add32(u32 *p, u32 v)
 {
@@ -88,6 +92,8 @@ static inline u64 t3_or64(u64 *p, u64 bits)
 #define t3_load_acquire(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define t3_store_release(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
 #define t3_fence()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
+#define t3_load_sc(p)		__atomic_load_n((p), __ATOMIC_SEQ_CST)
+#define t3_store_sc(p, v)	__atomic_store_n((p), (v), __ATOMIC_SEQ_CST)
 
 static inline u32 t3_add32(u32 *p, u32 v)
 {

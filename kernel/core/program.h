@@ -6,46 +6,7 @@
 #define T3_CORE_PROGRAM_H
 
 #include "env.h"
-
-/**
- * struct t3_grid - how blocks partition a region
- * @dtype: T3_DTYPE_*
- * @read_only: the region is only ever a source
- * @block_rows: rows of the grid, >= 1
- * @block_cols: columns of the grid, >= 1
- * @first_block: number of the grid's first block among the rank's blocks
- * @row_cuts: block_rows + 1 ascending row numbers, from 0
- * @col_cuts: block_cols + 1 ascending element numbers, from 0
- * @base: address of the first element, for the check of overlaps
- * @row_stride: bytes from row to row
- *
- * Written by whoever makes the program, constant once it is checked.
- */
-struct t3_grid {
-	u32 dtype;
-	u32 read_only;
-	u32 block_rows;
-	u32 block_cols;
-	u32 first_block;
-	const u32 *row_cuts;
-	const u32 *col_cuts;
-	u64 base;
-	u64 row_stride;
-};
-
-/**
- * struct t3_rect - a block's place in its region
- * @row: first row
- * @col: first element of a row
- * @rows: number of rows
- * @cols: number of elements of a row
- */
-struct t3_rect {
-	u32 row;
-	u32 col;
-	u32 rows;
-	u32 cols;
-};
+#include "grid.h"
 
 /**
  * struct t3_program - one rank's part of a plan
@@ -73,15 +34,6 @@ struct t3_program {
 	const struct t3_trigger *trigger;
 	const struct t3_source *source;
 };
-
-/**
- * t3_grid_rect - the place of a block
- * @grid: a checked grid
- * @block: 0 .. block_rows * block_cols - 1
- *
- * Context: any.
- */
-struct t3_rect t3_grid_rect(const struct t3_grid *grid, u32 block);
 
 /**
  * t3_program_scratch - bytes that t3_program_check() needs to work in

@@ -23,8 +23,10 @@
 /* A batch stays in registers only if its loops are unrolled to the end. */
 #ifdef __clang__
 #define T3_UNROLL _Pragma("clang loop unroll(full)")
+#define T3_UNROLL_SOME
 #else
 #define T3_UNROLL _Pragma("GCC unroll 8")
+#define T3_UNROLL_SOME _Pragma("GCC unroll 4")
 #endif
 
 /*
@@ -41,6 +43,7 @@ static T3_INLINE void sum_units(const u32 dtype, const u32 units, u8 *dst,
 	T3_UNROLL
 	for (u = 0; u < units; u++)
 		a[u] = acc_load(dtype, src[0] + at + u * unit);
+	T3_UNROLL_SOME
 	for (s = 1; s < nsrc; s++) {
 		T3_UNROLL
 		for (u = 0; u < units; u++)

@@ -17,6 +17,7 @@ T3_VEC(v_u32, u32, ACC_UNIT_MAX);
 T3_VEC(v_f32, float, ACC_UNIT_MAX);
 T3_VEC(v_u64, u64, ACC_UNIT_MAX);
 T3_VEC(v_f64, double, ACC_UNIT_MAX);
+T3_VEC(v_u16x, u16, ACC_UNIT_MAX);
 T3_VEC(v_u16, u16, ACC_UNIT_MAX / 2);	/* as many lanes as v_f32 */
 
 /* The same in memory: aligned to its element only, of whatever type. */
@@ -35,17 +36,19 @@ struct acc {
 #define acc_unit(dtype) ((void)(dtype), (size_t)ACC_UNIT_MAX)
 
 /*
- * In assembly for want of an extension: the builtins' names differ between
- * compilers. Both ignore FTZ; DAZ only makes zero of f32 subnormals, which
- * are zero in f16 anyway. Immediate 0: to nearest even, whatever MXCSR says.
+ * The few instructions that the extensions cannot name are in assembly: the
+ * builtins' names differ between compilers.
+ *
+ * The conversions ignore FTZ; DAZ only makes zero of f32 subnormals, which are
+ * zero in f16 anyway. Immediate 0: to nearest even, whatever MXCSR says.
  */
-static inline v_f32 f16_widen(const void *p)
+static inline v_u32 f16_widen(const void *p)
 {
 	v_u16 h = *(const v_u16_mem *)p;
 	v_f32 f;
 
 	__asm__("vcvtph2ps %1, %0" : "=v" (f) : "v" (h));
-	return f;
+	return (v_u32)f;
 }
 
 static inline void f16_narrow(void *p, v_u32 f)
@@ -54,6 +57,31 @@ static inline void f16_narrow(void *p, v_u32 f)
 
 	__asm__("vcvtps2ph $0, %1, %0" : "=v" (h) : "v" ((v_f32)f));
 	*(v_u16_mem *)p = h;
+}
+
+/* x - y in 16-bit lanes, or 0 where y is greater. */
+static inline v_u32 sub_floor_u16(v_u32 x, v_u32 y)
+{
+	__asm__("vpsubusw %1, %0, %0" : "+v" (x) : "v" (y));
+	return x;
+}
+
+/* Whether any f32 lane of @x or @y is a NaN. */
+static inline bool any_nan(struct acc x)
+{
+	bool nan;
+
+#if ACC_UNIT_MAX == 64
+	__asm__("vcmpunordps %2, %1, %%k1\n\tkortestw %%k1, %%k1"
+		: "=@ccnz" (nan) : "v" ((v_f32)x.a), "v" ((v_f32)x.b) : "k1");
+#else
+	v_f32 lanes;
+
+	__asm__("vcmpunordps %3, %2, %1\n\tvtestps %1, %1"
+		: "=@ccnz" (nan), "=x" (lanes)
+		: "x" ((v_f32)x.a), "x" ((v_f32)x.b));
+#endif
+	return nan;
 }
 
 static inline v_u32 canon_f32(v_u32 x)
@@ -72,13 +100,31 @@ static inline v_u32 canon_f64(v_u32 x)
 }
 
 /*
- * f32 to the nearest even bf16, in each lane's high half; what is below it is
- * arbitrary. The processor's own instruction would flush subnormals.
+ * To 16 bits, where making NaNs canonical costs as much as all the rest: they
+ * are looked for, and rare.
  */
-static inline v_u32 bf16_round(v_u32 x)
+static inline struct acc canon_if_nan(struct acc x)
 {
-	x = canon_f32(x);
-	return x + (0x7fffu + ((x >> 16) & 1));
+	if (unlikely(any_nan(x))) {
+		x.a = canon_f32(x.a);
+		x.b = canon_f32(x.b);
+	}
+	return x;
+}
+
+/*
+ * f32 to the nearest even bf16, all of a unit at once in 16-bit lanes: what
+ * stays, and what is cut off, which rounds up when above 0x8000 - (odd ? 1 : 0).
+ * Integers, because the processor's own instruction would flush subnormals.
+ */
+static inline v_u32 bf16_round(struct acc x)
+{
+	v_u32 kept = x.a >> 16 | (x.b & 0xffff0000u);
+	v_u32 cut = (x.a & 0xffffu) | x.b << 16;
+	v_u32 even = ~kept & 0x00010001u;
+	v_u16x up = (v_u16x)sub_floor_u16(cut, even) >> 15;
+
+	return (v_u32)((v_u16x)kept + up);
 }
 
 static inline struct acc acc_load(const u32 dtype, const u8 *p)
@@ -88,8 +134,8 @@ static inline struct acc acc_load(const u32 dtype, const u8 *p)
 	switch (dtype) {
 	case T3_DTYPE_F16:
 		return (struct acc){
-			(v_u32)f16_widen(p),
-			(v_u32)f16_widen(p + ACC_UNIT_MAX / 2),
+			f16_widen(p),
+			f16_widen(p + ACC_UNIT_MAX / 2),
 		};
 	case T3_DTYPE_BF16:
 		return (struct acc){ x << 16, x & 0xffff0000u };
@@ -124,12 +170,12 @@ static inline void acc_store(const u32 dtype, u8 *p, struct acc x)
 		*(v_u32_mem *)p = canon_f64(x.a);
 		break;
 	case T3_DTYPE_F16:
-		f16_narrow(p, canon_f32(x.a));
-		f16_narrow(p + ACC_UNIT_MAX / 2, canon_f32(x.b));
+		x = canon_if_nan(x);
+		f16_narrow(p, x.a);
+		f16_narrow(p + ACC_UNIT_MAX / 2, x.b);
 		break;
 	case T3_DTYPE_BF16:
-		*(v_u32_mem *)p = bf16_round(x.a) >> 16 |
-				  (bf16_round(x.b) & 0xffff0000u);
+		*(v_u32_mem *)p = bf16_round(canon_if_nan(x));
 		break;
 	default:
 		*(v_u32_mem *)p = x.a;

@@ -310,7 +310,8 @@ struct t3_source {
  * @block: destination: block of that region
  * @seq: number of this update among the block's updates, 1 .. K (2 .. K where
  *	the block has a local producer)
- * @first_source: index of its first source in the plan's list of sources
+ * @first_source: index of its first source in the plan's list of sources: the
+ *	lists of the triggers follow each other without a gap
  * @sources: number of sources: 1 for T3_OP_COPY, 1 .. T3_MAX_RANKS for
  *	T3_OP_SUM
  *
@@ -330,7 +331,7 @@ struct t3_trigger {
 
 /**
  * struct t3_plan_block - one block of a plan region
- * @readers: bit r is set: rank r may read the block
+ * @readers: bit r is set: rank r may read the block; its own rank always may
  * @tiles: how many tiles make the block's production, 0 .. T3_MAX_TILES; 0:
  *	arming is its production
  * @flags: T3_BLOCK_PRODUCED or 0
@@ -378,7 +379,8 @@ struct t3_plan_region {
  *	number within the rank, or T3_NONE
  *
  * @error is one of
- *  EINVAL      @trigger's op is unknown, or a block's flags are
+ *  EINVAL      @trigger's op is unknown, a block's flags are, or it has tiles
+ *              and no producer; a grid's dtype
  *  ERANGE      a region, block, rank, seq, at, source index, number of
  *              sources or of tiles out of range
  *  ENOTUNIQ    two updates of a block have the same number
@@ -386,8 +388,9 @@ struct t3_plan_region {
  *  EPROTOTYPE  the blocks of a trigger differ in dtype
  *  EACCES      a source's owner did not mark it as readable by @rank
  *  ELOOP       the trigger is on a cycle
- *  EROFS       a block of a read-only region is written
- *  EADDRINUSE  two written blocks of a rank overlap in bytes
+ *  EROFS       a block of a read-only region is the destination
+ *  EADDRINUSE  two blocks of a rank overlap in bytes, and one is written in the
+ *              epoch (a destination, or produced by tiles)
  *  EBADMSG     the digests of rank 0 and of @rank differ
  *  E2BIG       a block is larger than T3_MAX_BLOCK_BYTES, or a list is longer
  *              than its limit
