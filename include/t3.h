@@ -45,6 +45,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define T3_VERSION_MAJOR	0
 #define T3_VERSION_MINOR	1
@@ -490,6 +491,7 @@ int t3_wait_block(struct t3_plan *plan, uint32_t block, uint32_t timeout_ms);
 /* The epoch armed last: 1, 2, 3 ...; 0 before the first. */
 uint32_t t3_epoch(const struct t3_plan *plan);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

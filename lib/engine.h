@@ -16,6 +16,20 @@
 struct t3_engine_ops;
 
 /**
+ * struct t3_memory - memory of t3_alloc()
+ * @base: as the engine gave it
+ * @bytes: as the user asked
+ * @next: the member's next
+ *
+ * Made and freed by the front, under member->lock; constant but for @next.
+ */
+struct t3_memory {
+	void *base;
+	size_t bytes;
+	struct t3_memory *next;
+};
+
+/**
  * struct t3_group - a handle of a group
  * @ops: the group's engine
  * @fd: the right to join
@@ -37,21 +51,30 @@ struct t3_group {
  * @rank: which
  * @ranks: of how many
  * @options: the group's
- * @lock: guards @plan, @generation and the @users of regions
+ * @plan_lock: held by t3_plan_add() from end to end: one plan at a time;
+ *	taken before @lock
+ * @lock: guards @plan, @generation, @regions, @memory and the @users of
+ *	regions; never held while an engine is called
  * @plan: the member's plans by slot
  * @generation: of the plan made last; the same at all ranks that make the same
  *	plans in the same order
+ * @regions: the member's regions
+ * @memory: what t3_alloc() gave and t3_free() has not taken back
  *
- * All but what @lock guards is constant after t3_join().
+ * All but what @lock guards is constant after t3_join(). All of it is the
+ * front's; an engine reads @plan, @regions and @memory in @leave only.
  */
 struct t3_member {
 	const struct t3_engine_ops *ops;
 	uint32_t rank;
 	uint32_t ranks;
 	struct t3_options options;
+	pthread_mutex_t plan_lock;
 	pthread_mutex_t lock;
 	struct t3_plan *plan[T3_MAX_PLANS];
 	uint64_t generation;
+	struct t3_region *regions;
+	struct t3_memory *memory;
 };
 
 /**
@@ -62,8 +85,9 @@ struct t3_member {
  * @row_bytes: bytes of such a row's elements
  * @row_stride: bytes from one to the next
  * @users: plans that use it, under member->lock
+ * @next: the member's next, under member->lock
  *
- * All but @users is constant.
+ * All but @users and @next is constant.
  */
 struct t3_region {
 	struct t3_member *member;
@@ -72,26 +96,31 @@ struct t3_region {
 	uint64_t row_bytes;
 	uint64_t row_stride;
 	uint32_t users;
+	struct t3_region *next;
 };
 
 /**
  * struct t3_planned - what the planner made for one rank
  * @program: the rank's part; its arrays are the planner's memory
+ * @grid: program.grid, for the caller to fill in base, row_stride, read_only
  * @algorithm: the one chosen
  * @overlap: see struct t3_plan_info
  * @moved_bytes: see struct t3_plan_info
  * @steps: number of entries of @step
  * @step: blocks in the order in which the rank produces them
+ * @updates: [program.blocks] K: updates of a block in an epoch
  *
  * Constant after it is made.
  */
 struct t3_planned {
 	struct t3_program program;
+	struct t3_grid *grid;
 	uint32_t algorithm;
 	uint32_t overlap;
 	uint64_t moved_bytes;
 	uint32_t steps;
 	uint32_t *step;
+	uint32_t *updates;
 };
 
 /**
@@ -104,6 +133,8 @@ struct t3_planned {
  * @planned: what the planner made of it
  * @slot: the same at all ranks
  * @generation: likewise
+ * @submitted: set by the engine's plan_add once the group has this part: its
+ *	generation is used up, even where the plan is refused afterwards
  * @epoch: armed last; written by t3_arm() only
  *
  * All but @epoch is constant after t3_plan_add().
@@ -116,6 +147,7 @@ struct t3_plan {
 	struct t3_planned planned;
 	uint32_t slot;
 	uint64_t generation;
+	bool submitted;
 	uint32_t epoch;
 };
 
@@ -131,21 +163,25 @@ struct t3_plan {
  * @group_is: is @fd a group of this engine? 0 and *@ranks; -ENOTTY no;
  *	-EPROTO of a version that this library can't speak
  * @join: become member->rank of the group behind @fd (the caller's)
- * @leave: free all; plans and regions were deleted before. @armed: an epoch is
- *	armed: break the group as dying would
+ * @leave: leave and free all that the engine has, memory too. Plans and
+ *	regions were deleted before, but where @armed: an epoch is armed: break
+ *	the group as dying would, then free what member->plan[] and
+ *	member->regions still have of the engine's. The structs themselves are
+ *	the front's to free, always
  * @abort: break the group with ECANCELED
- * @alloc: see t3_alloc()
- * @free: see t3_free()
+ * @alloc: see t3_alloc(); @bytes was checked
+ * @free: see t3_free(); @memory was checked, no region lies in it
  * @region_add: the front has checked the geometry and filled in the region
  * @region_del: no plan uses it
  * @plan_add: submit plan->planned.program and wait for the joint verdict,
- *	options.setup_ms at most. On a refused plan the engine has cleaned up
- *	and *@verdict says why
+ *	options.setup_ms at most; a slot that others have not yet given up is
+ *	waited for too. On a refused plan the engine has cleaned up and
+ *	*@verdict, all zero at the call, says why (t3_fail_verdict())
  * @plan_del: see t3_plan_del()
  * @arm: see t3_arm(); sets plan->epoch
  * @tiles: report tiles of @n blocks in order, and carry out what became ready
  * @wait: until plan->epoch has retired here, @timeout_ms at most
- * @wait_block: until @block's count reaches @updates
+ * @wait_block: until @block's count reaches (cyclic) @updates: epoch * K
  *
  * Constant. Each returns 0 or a negative errno of t3.h and, on failure, has
  * called t3_fail() with the sentence. Concurrency is as t3.h promises it to
@@ -192,6 +228,25 @@ int t3_fail(int error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /**
+ * t3_fail_verdict - the sentence for a plan that was refused
+ * @call: the function's name
+ * @verdict: why
+ *
+ * Return: -@verdict->error.
+ */
+int t3_fail_verdict(const char *call, const struct t3_verdict *verdict);
+
+/**
+ * t3_fail_broken - the sentence for a group that broke
+ * @call: the function's name
+ * @error: the errno with which it broke
+ * @rank: the rank that is the cause, or T3_NONE
+ *
+ * Return: -@error.
+ */
+int t3_fail_broken(const char *call, uint32_t error, uint32_t rank);
+
+/**
  * t3_deadline - a point in time for bounded waits
  * @timeout_ms: from now
  *
@@ -201,5 +256,14 @@ uint64_t t3_deadline(uint32_t timeout_ms);
 
 /* CLOCK_MONOTONIC now, in nanoseconds. */
 uint64_t t3_now(void);
+
+/* Nanoseconds until a deadline; 0 where it has passed. */
+uint64_t t3_time_left(uint64_t deadline);
+
+/* The same in milliseconds, rounded up, for poll(). */
+int t3_time_left_ms(uint64_t deadline);
+
+/* Sleep, but not past a deadline; a signal may cut it short. */
+void t3_sleep(uint64_t ns, uint64_t deadline);
 
 #endif /* T3_LIB_ENGINE_H */
