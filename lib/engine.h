@@ -109,6 +109,7 @@ struct t3_region {
  * @steps: number of entries of @step
  * @step: blocks in the order in which the rank produces them
  * @updates: [program.blocks] K: updates of a block in an epoch
+ * @cuts: the grids' cuts
  *
  * Constant after it is made.
  */
@@ -121,6 +122,7 @@ struct t3_planned {
 	uint32_t steps;
 	uint32_t *step;
 	uint32_t *updates;
+	uint32_t *cuts;
 };
 
 /**

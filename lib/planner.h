@@ -37,7 +37,8 @@ struct t3_plan_request {
  * t3_planner_make - one rank's part of a plan
  * @request: what it does
  * @rank: whose part
- * @planned: out; the grids' base and row_stride are the caller's to fill in
+ * @planned: out; the grids' base, row_stride and read_only are the caller's to
+ *	fill in
  *
  * Deterministic: the parts that all ranks make from the same request fit.
  *
@@ -48,6 +49,7 @@ int t3_planner_make(const struct t3_plan_request *request, uint32_t rank,
 
 /**
  * t3_planner_free - free what t3_planner_make() allocated
+ * @planned: made, or all zero; all zero afterwards
  */
 void t3_planner_free(struct t3_planned *planned);
 
