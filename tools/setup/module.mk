@@ -25,11 +25,12 @@ module: $(B)/module/$(MODULE_NAME)/t3.ko
 kernel-item = $(if $(findstring -,$(1)),$(1),$(1)-cloud)
 kernel-headers = $(if $(filter running,$(1)),$(KDIR),$(T3_CACHE)/kernels/$(call kernel-item,$(1))/headers)
 
-# Kbuild knows best what is out of date.
+# Kbuild knows best what is out of date. BTF of a module needs pahole, which
+# nothing here does.
 $(B)/module/%/t3.ko: FORCE
 	$(if $(filter running,$*),,@tools/setup/fetch-kernels $(call kernel-item,$*) >/dev/null)
 	$(call link-module,$(@D))
 	@$(MAKE) --no-print-directory -C $(call kernel-headers,$*) \
-		M=$(abspath $(@D)) $(KBUILD_FLAGS) modules
+		M=$(abspath $(@D)) CONFIG_DEBUG_INFO_BTF_MODULES= $(KBUILD_FLAGS) modules
 
 FORCE:
