@@ -229,6 +229,9 @@ extern const struct t3_engine_ops t3_kernel_engine;
 int t3_fail(int error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* Bytes that were asked of t3_alloc() for @base; 0 where it is not from it. */
+size_t t3_memory_bytes(struct t3_member *member, const void *base);
+
 /**
  * t3_fail_verdict - the sentence for a plan that was refused
  * @call: the function's name

@@ -85,7 +85,7 @@ static const char *verdict_text(uint32_t error)
 	case EADDRINUSE:
 		return "two written blocks that overlap in bytes";
 	case EBADMSG:
-		return "a collective that is not rank 0's: op, algorithm, sizes, dtype, layout, block_bytes or tiles differ";
+		return "op, algorithm, size, dtype, layout, block_bytes or tiles are not rank 0's";
 	case E2BIG:
 		return "a block or a list over its limit";
 	case EPIPE:
@@ -114,24 +114,4 @@ int t3_fail_verdict(const char *call, const struct t3_verdict *verdict)
 	return t3_fail((int)verdict->error,
 		       "%s: the plan was refused: rank %u%s: %s", call,
 		       verdict->rank, where, text);
-}
-
-int t3_copy_struct(const char *call, const char *name, void *to, size_t bytes,
-		   const void *from)
-{
-	const unsigned char *byte = from;
-	uint32_t size;
-	size_t i;
-
-	memcpy(&size, from, sizeof(size));
-	if (size < bytes)
-		return t3_fail(EINVAL, "%s: %s->size is %u, allowed are %zu and more",
-			       call, name, size, bytes);
-	for (i = bytes; i < size; i++)
-		if (byte[i])
-			return t3_fail(E2BIG,
-				       "%s: %s->size is %u, this library knows %zu bytes and byte %zu is not zero",
-				       call, name, size, bytes, i);
-	memcpy(to, from, bytes);
-	return 0;
 }

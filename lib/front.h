@@ -42,8 +42,7 @@ int t3_copy_struct(const char *call, const char *name, void *to, size_t bytes,
  * t3_options_take - check options and fill in the defaults
  * @call: the function's name
  * @from: the user's, or NULL
- * @to: out; @to->engine is as the user, else the environment, has it, and may
- *	be T3_ENGINE_AUTO
+ * @to: out; @to->engine may still be T3_ENGINE_AUTO
  *
  * Return: 0; -EINVAL; -E2BIG; -ERANGE.
  */
@@ -53,10 +52,11 @@ int t3_options_take(const char *call, const struct t3_options *from,
 /**
  * t3_engine_find - the engine to use
  * @call: the function's name
- * @engine: enum t3_engine
+ * @engine: enum t3_engine; AUTO: T3_ENGINE of the environment, then the best
+ *	that is there
  * @ops: out
  *
- * Return: 0; -ENODEV it is not there.
+ * Return: 0; -EINVAL T3_ENGINE is no engine's name; -ENODEV it is not there.
  */
 int t3_engine_find(const char *call, uint32_t engine,
 		   const struct t3_engine_ops **ops);
@@ -72,6 +72,9 @@ int t3_engine_find(const char *call, uint32_t engine,
  */
 int t3_engine_of_fd(const char *call, int fd, uint32_t *ranks,
 		    const struct t3_engine_ops **ops);
+
+/* The engine of that number that is part of this library, or NULL. */
+const struct t3_engine_ops *t3_engine_ops(uint32_t engine);
 
 /* Does one of the member's regions lie, in part, in @bytes at @base? */
 bool t3_region_within(struct t3_member *member, const void *base, size_t bytes);

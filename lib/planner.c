@@ -11,7 +11,7 @@
 /* Part of the digest: to be changed with anything that changes programs. */
 #define PLANNER_VERSION	1
 
-#define CALL		"t3_plan_add"
+#define CALL		"t3_plan_add: "
 
 /**
  * struct maker - one rank's part in the making
@@ -47,15 +47,15 @@ static int check_algorithm(const struct t3_plan_request *request)
 							T3_ALG_DIRECT;
 
 	if (request->op < T3_REDUCE_SCATTER || request->op > T3_ALL_TO_ALL)
-		return t3_fail(EINVAL, CALL ": op is %u, allowed are %u to %u",
+		return t3_fail(EINVAL, CALL "op is %u, allowed are %u to %u",
 			       request->op, T3_REDUCE_SCATTER, T3_ALL_TO_ALL);
 	if (request->algorithm > most)
 		return t3_fail(EINVAL,
-			       CALL ": algorithm is %u, allowed with op %u are 0 to %u",
+			       CALL "algorithm is %u, allowed with op %u are 0 to %u",
 			       request->algorithm, request->op, most);
 	if (request->op == T3_ALL_TO_ALL && request->algorithm == T3_ALG_RING)
 		return t3_fail(EINVAL,
-			       CALL ": algorithm is %u (ring), all-to-all has only %u (direct)",
+			       CALL "algorithm is %u (ring), all-to-all has only %u (direct)",
 			       T3_ALG_RING, T3_ALG_DIRECT);
 	return 0;
 }
@@ -68,30 +68,30 @@ static int check_request(const struct t3_plan_request *request, uint32_t rank)
 	if (ret)
 		return ret;
 	if (!request->ranks || request->ranks > T3_MAX_RANKS)
-		return t3_fail_range(CALL, "ranks", request->ranks, 1,
+		return t3_fail_range("t3_plan_add", "ranks", request->ranks, 1,
 				     T3_MAX_RANKS);
 	if (rank >= request->ranks)
-		return t3_fail_range(CALL, "rank", rank, 0, request->ranks - 1);
+		return t3_fail_range("t3_plan_add", "rank", rank, 0, request->ranks - 1);
 	if (!element)
-		return t3_fail(EINVAL, CALL ": dtype is %u, allowed are 1 to %u",
+		return t3_fail(EINVAL, CALL "dtype is %u, allowed are 1 to %u",
 			       request->dtype, T3_DTYPE_COUNT);
 	if (request->layout > T3_COL_MAJOR)
-		return t3_fail(EINVAL, CALL ": layout is %u, allowed are 0 and 1",
+		return t3_fail(EINVAL, CALL "layout is %u, allowed are 0 and 1",
 			       request->layout);
 	if (!request->rows || request->rows > INT32_MAX)
-		return t3_fail_range(CALL, "rows", request->rows, 1, INT32_MAX);
+		return t3_fail_range("t3_plan_add", "rows", request->rows, 1, INT32_MAX);
 	if (!request->cols || request->cols > INT32_MAX)
-		return t3_fail_range(CALL, "cols", request->cols, 1, INT32_MAX);
+		return t3_fail_range("t3_plan_add", "cols", request->cols, 1, INT32_MAX);
 	if (request->block_bytes && (request->block_bytes < element ||
 				     request->block_bytes > T3_MAX_BLOCK_BYTES))
-		return t3_fail_range(CALL, "block_bytes", request->block_bytes,
+		return t3_fail_range("t3_plan_add", "block_bytes", request->block_bytes,
 				     element, T3_MAX_BLOCK_BYTES);
 	if (!request->tiles || request->tiles > T3_MAX_TILES)
-		return t3_fail_range(CALL, "tiles", request->tiles, 1,
+		return t3_fail_range("t3_plan_add", "tiles", request->tiles, 1,
 				     T3_MAX_TILES);
 	if (request->op == T3_ALL_TO_ALL && request->rows % request->ranks)
 		return t3_fail(EDOM,
-			       CALL ": the matrix has %llu rows, all-to-all takes a multiple of the ranks, %u",
+			       CALL "all-to-all of %llu rows, allowed are multiples of the %u ranks",
 			       (unsigned long long)request->rows, request->ranks);
 	return 0;
 }
@@ -162,8 +162,7 @@ static int cut(const struct t3_plan_request *request, struct t3_cuts *cuts)
 		bytes = bytes < T3_MAX_BLOCK_BYTES / 2 ? bytes * 2 :
 							 T3_MAX_BLOCK_BYTES;
 	}
-	return t3_fail(E2BIG,
-		       CALL ": blocks of %u bytes make %llu blocks or triggers a rank, allowed are %u",
+	return t3_fail(E2BIG, CALL "blocks of %u bytes: %llu a rank, allowed are %u",
 		       bytes, (unsigned long long)most, T3_MAX_BLOCKS);
 }
 
@@ -392,7 +391,7 @@ static int make_room(struct maker *m)
 	if (!planned->grid || !planned->step || !planned->updates ||
 	    !planned->cuts || !m->block || !m->trigger || !m->source) {
 		t3_planner_free(planned);
-		return t3_fail(ENOMEM, CALL ": no memory for %u blocks and %u triggers",
+		return t3_fail(ENOMEM, CALL "no memory for %u blocks and %u triggers",
 			       program->blocks, program->triggers);
 	}
 	return 0;
