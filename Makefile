@@ -29,11 +29,11 @@ JOBS ?= $(shell nproc)
 
 all:
 
+include tools/setup/module.mk
 include kernel/core/build.mk
 include lib/build.mk
 include tools/build.mk
 include tests/build.mk
-include tools/setup/module.mk
 
 # What a machine lacks is installed before anything asks for it, and the build
 # is another make, so that what asks pkg-config asks then.
