@@ -15,7 +15,9 @@
 SHELL := /bin/bash
 B := build
 
-CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
 OPT ?= -O2
 WARN := -Wall -Wextra
 CFLAGS_T3 := -std=gnu11 $(OPT) -g $(WARN) -ffp-contract=off -fno-strict-aliasing \
