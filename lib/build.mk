@@ -1,1 +1,66 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# libt3: build/lib/libt3.so.VERSION with its links, libt3.a (the core within),
+# libt3.pc. `make install` puts them, and the headers as <t3.h> and
+# <linux/t3.h>, under $(DESTDIR)$(prefix).
+
+prefix ?= /usr/local
+libdir ?= $(prefix)/lib
+includedir ?= $(prefix)/include
+INSTALL ?= install
+
+# The one version number is in include/t3.h.
+T3_VERSION := $(shell awk '$$2 ~ /^T3_VERSION_(MAJOR|MINOR|PATCH)$$/ \
+	{ v = v s $$3; s = "." } END { print v }' include/t3.h)
+T3_SONAME := libt3.so.$(firstword $(subst ., ,$(T3_VERSION)))
+
+# The engines are folders, so that tests can link the front without them.
+LIB_FRONT_SRC := $(wildcard lib/*.c)
+LIB_SRC := $(LIB_FRONT_SRC) $(wildcard lib/kernel/*.c lib/soft/*.c)
+LIB_FRONT_OBJ := $(LIB_FRONT_SRC:%.c=$(B)/%.o)
+LIB_OBJ := $(LIB_SRC:%.c=$(B)/%.o)
+LIB_SO := $(B)/lib/libt3.so.$(T3_VERSION)
+LIB_A := $(B)/lib/libt3.a
+
+$(B)/lib/%.o: lib/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_T3) -fPIC -pthread -MMD -MP -c $< -o $@
+
+$(LIB_SO): $(LIB_OBJ) $(B)/core/libt3core.a lib/libt3.map
+	$(CC) $(CFLAGS_T3) -shared -pthread -Wl,-soname,$(T3_SONAME) \
+		-Wl,--version-script=lib/libt3.map -Wl,-z,defs -Wl,-z,relro,-z,now \
+		$(LIB_OBJ) -Wl,--exclude-libs,ALL $(B)/core/libt3core.a -o $@ $(LDFLAGS)
+
+$(B)/lib/$(T3_SONAME): $(LIB_SO)
+	ln -sfn $(<F) $@
+
+$(B)/lib/libt3.so: $(B)/lib/$(T3_SONAME)
+	ln -sfn $(<F) $@
+
+$(LIB_A): $(LIB_OBJ) $(CORE_OBJ)
+	rm -f $@ && ar rcs $@ $^
+
+$(B)/lib/libt3.pc: lib/libt3.pc.in include/t3.h
+	@mkdir -p $(@D)
+	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
+		-e 's|@includedir@|$(includedir)|' -e 's|@version@|$(T3_VERSION)|' $< > $@
+
+.PHONY: lib install install-lib
+lib: $(B)/lib/libt3.so $(LIB_A) $(B)/lib/libt3.pc
+all: lib
+
+install: install-lib
+
+install-lib: lib
+	$(INSTALL) -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/linux
+	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(libdir)/
+	ln -sfn $(notdir $(LIB_SO)) $(DESTDIR)$(libdir)/$(T3_SONAME)
+	ln -sfn $(T3_SONAME) $(DESTDIR)$(libdir)/libt3.so
+	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(libdir)/
+	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
+		-e 's|@includedir@|$(includedir)|' -e 's|@version@|$(T3_VERSION)|' \
+		lib/libt3.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libt3.pc
+	$(INSTALL) -m 644 include/t3.h $(DESTDIR)$(includedir)/
+	$(INSTALL) -m 644 include/uapi/linux/t3.h $(DESTDIR)$(includedir)/linux/
+
+-include $(LIB_OBJ:.o=.d)
