@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * MPI_Reduce_scatter_block of two ranks, timed as reduce_scatter.h says.
+ *
+ * usage: mpirun -np 2 bench_mpi [--in-place] BYTES...
+ *
+ * BYTES are those of each rank's whole input: recvcount is half of it.
+ * Prints "BYTES us".
+ */
+#include <mpi.h>
+#include <string.h>
+
+#include "reduce_scatter.h"
+
+/**
+ * struct job - one rank's buffers
+ * @copy: the input, to start from
+ * @from: sent from; also received into, where @in_place
+ * @to: received into
+ * @n: elements of the input
+ */
+struct job {
+	int rank;
+	int in_place;
+	float *copy;
+	float *from;
+	float *to;
+	size_t n;
+};
+
+static double once(const struct job *j)
+{
+	double start;
+
+	memcpy(j->from, j->copy, j->n * sizeof(float));
+	MPI_Barrier(MPI_COMM_WORLD);
+	start = now();
+	if (j->in_place)
+		MPI_Reduce_scatter_block(MPI_IN_PLACE, j->from, j->n / 2,
+					 MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	else
+		MPI_Reduce_scatter_block(j->from, j->to, j->n / 2, MPI_FLOAT,
+					 MPI_SUM, MPI_COMM_WORLD);
+	return now() - start;
+}
+
+static int measure(struct job *j)
+{
+	size_t bytes = j->n * sizeof(float);
+	int iterations = iterations_for(bytes), i;
+	double *mine = calloc(iterations, sizeof(double));
+	double *all = calloc(2 * iterations, sizeof(double));
+	unsigned long wrong, total;
+
+	for (i = -WARMUP; i < iterations; i++) {
+		double us = once(j);
+
+		if (i >= 0)
+			mine[i] = us;
+	}
+	wrong = count_wrong(j->in_place ? j->from : j->to,
+			    j->rank * (j->n / 2), j->n / 2);
+	MPI_Allreduce(&wrong, &total, 1, MPI_UNSIGNED_LONG, MPI_SUM,
+		      MPI_COMM_WORLD);
+	MPI_Gather(mine, iterations, MPI_DOUBLE, all, iterations, MPI_DOUBLE, 0,
+		   MPI_COMM_WORLD);
+	if (!j->rank) {
+		double *pairs = calloc(2 * iterations, sizeof(double));
+
+		for (i = 0; i < iterations; i++) {
+			pairs[2 * i] = all[i];
+			pairs[2 * i + 1] = all[iterations + i];
+		}
+		printf("%zu %.3f\n", bytes, median_of_slower(pairs, iterations));
+		fflush(stdout);
+		free(pairs);
+	}
+	free(mine);
+	free(all);
+	return total != 0;
+}
+
+static int one_size(struct job *j, size_t bytes)
+{
+	size_t i;
+	int ret;
+
+	j->n = bytes / sizeof(float);
+	MPI_Alloc_mem(bytes, MPI_INFO_NULL, &j->from);
+	MPI_Alloc_mem(bytes / 2, MPI_INFO_NULL, &j->to);
+	j->copy = malloc(bytes);
+	for (i = 0; i < j->n; i++)
+		j->copy[i] = input(j->rank, i);
+	memset(j->to, 0, bytes / 2);
+	ret = measure(j);
+	if (ret && !j->rank)
+		fprintf(stderr, "bench_mpi: %zu bytes: wrong sums\n", bytes);
+	free(j->copy);
+	MPI_Free_mem(j->from);
+	MPI_Free_mem(j->to);
+	return ret;
+}
+
+int main(int argc, char **argv)
+{
+	struct job j = { 0 };
+	int ranks, i, ret = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	if (ranks != 2) {
+		fprintf(stderr, "bench_mpi: %d ranks, not 2\n", ranks);
+		ret = 2;
+	}
+	for (i = 1; i < argc && !ret; i++) {
+		if (!strcmp(argv[i], "--in-place"))
+			j.in_place = 1;
+		else
+			ret = one_size(&j, strtoull(argv[i], NULL, 10));
+	}
+	MPI_Finalize();
+	return ret;
+}
