@@ -108,11 +108,10 @@ PLAIN(base, 16, "sse2")
 PLAIN(base, 16, "arch=armv8-a")
 #endif
 
-typedef void plain_fn(void *dst, const void *const *src, u32 n, size_t size);
-
+/* One of the above: 2 or 4 sources, @size bytes, a multiple of 256. */
 struct plain {
 	const char *name;
-	plain_fn *run;
+	void (*run)(void *dst, const void *const *src, u32 n, size_t size);
 };
 
 /* The plain loops that this processor runs; returns how many. */
@@ -173,13 +172,13 @@ static double time_sum(const struct options *o, const struct setting *s,
 }
 
 static double time_plain(const struct options *o, const struct setting *s,
-			 u8 *pool, size_t k, plain_fn *plain)
+			 u8 *pool, size_t k, const struct plain *plain)
 {
 	const void *src[T3_MAX_RANKS];
 	void *dst = set_of(o, s, pool, k, src);
 	double start = now();
 
-	plain(dst, src, s->nsrc, o->block);
+	plain->run(dst, src, s->nsrc, o->block);
 	return now() - start;
 }
 
@@ -205,7 +204,7 @@ static const struct plain *fastest(const struct options *o,
 	for (i = 0; i < n; i++) {
 		for (k = 0; k < 40; k++)
 			spare[k] = time_plain(o, s, pool, (size_t)k * 7 + 3,
-					      p[i].run);
+					      &p[i]);
 		qsort(spare, 40, sizeof(*spare), by_value);
 		median[i] = spare[20];
 		if (median[i] < median[best])
@@ -217,7 +216,7 @@ static const struct plain *fastest(const struct options *o,
 static struct result measure(const struct options *o, const struct setting *s,
 			     u8 *pool)
 {
-	double bytes = (double)(s->nsrc + 1) * (double)o->block;
+	double bytes = (double)(s->nsrc + 1) * (double)o->block; /* r and w */
 	double *ratio = calloc(3 * MAX_REPS, sizeof(*ratio));
 	double *sum = ratio + MAX_REPS, *plain = sum + MAX_REPS;
 	const struct plain *rival;
@@ -235,9 +234,9 @@ static struct result measure(const struct options *o, const struct setting *s,
 		/* Who goes first alternates, in case order matters. */
 		if (i & 1) {
 			a = time_sum(o, s, pool, k++);
-			b = time_plain(o, s, pool, k++, rival->run);
+			b = time_plain(o, s, pool, k++, rival);
 		} else {
-			b = time_plain(o, s, pool, k++, rival->run);
+			b = time_plain(o, s, pool, k++, rival);
 			a = time_sum(o, s, pool, k++);
 		}
 		if (i < 0)	/* warming up */
@@ -358,7 +357,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option argp_options[] = {
 	{ "all", 'a', NULL, 0, "every implementation, not only the best", 0 },
-	{ "block", 'b', "KiB", 0, "destination's size (1024)", 0 },
+	{ "block", 'b', "KiB", 0, "size of the destination (1024)", 0 },
 	{ "reps", 'n', "N", 0, "pairs timed for each line (401)", 0 },
 	{ "output", 'o', "FILE", 0, "JSON goes there (/dev/null)", 0 },
 	{ "pool", 'p', "MiB", 0,

@@ -5,7 +5,7 @@
 $(B)/tests/bench/bench_reduce: tests/bench/bench_reduce.c \
 		$(patsubst kernel/core/%.c,$(B)/core/%.o,$(wildcard kernel/core/reduce*.c))
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T3) -MMD -MP $^ -o $@ $(LDFLAGS)
+	$(CC) $(CFLAGS_T3) -MMD -MP $(filter %.c %.o,$^) -o $@ $(LDFLAGS)
 
 $(B)/bench/reduce.json: $(B)/tests/bench/bench_reduce FORCE_BENCH
 	@mkdir -p $(@D)
