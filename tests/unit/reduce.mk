@@ -17,12 +17,12 @@ $(B)/tests/unit/san/core/%.o: kernel/core/%.c
 $(B)/tests/unit/test_reduce: tests/unit/test_reduce.c \
 		$(REDUCE_SRC:kernel/core/%.c=$(B)/core/%.o)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T3) -MMD -MP $^ -o $@ $(LDFLAGS) -lcmocka -lm
+	$(CC) $(CFLAGS_T3) -MMD -MP $(filter %.c %.o,$^) -o $@ $(LDFLAGS) -lcmocka -lm
 
 $(B)/tests/unit/test_reduce_san: tests/unit/test_reduce.c \
 		$(REDUCE_SRC:kernel/core/%.c=$(B)/tests/unit/san/core/%.o)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_T3) $(SAN) -MMD -MP $^ -o $@ $(LDFLAGS) -lcmocka -lm
+	$(CC) $(CFLAGS_T3) $(SAN) -MMD -MP $(filter %.c %.o,$^) -o $@ $(LDFLAGS) -lcmocka -lm
 
 CHECK_SUITES += $(B)/tests/unit/test_reduce $(B)/tests/unit/test_reduce_san
 

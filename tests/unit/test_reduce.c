@@ -241,10 +241,16 @@ static void run_and_expect(const struct t3_reduce *r, u32 dtype, void *dst,
 		expect(r, dtype, dst, src, nsrc, i);
 }
 
-/* @body for each implementation r and each dtype. */
-#define FOR_EACH(r, dtype)						\
-	for (u32 n_ = 0; ((r) = t3_reduce_nth(n_)); n_++)		\
-		for ((dtype) = 1; (dtype) <= T3_DTYPE_COUNT; (dtype)++)
+/* The @n-th pair of an implementation and a dtype; false past the last. */
+static bool nth_sum(u32 n, const struct t3_reduce **r, u32 *dtype)
+{
+	*r = t3_reduce_nth(n / T3_DTYPE_COUNT);
+	*dtype = 1 + n % T3_DTYPE_COUNT;
+	return *r;
+}
+
+#define FOR_EACH_SUM(r, dtype)						\
+	for (u32 n_ = 0; nth_sum(n_, &(r), &(dtype)); n_++)
 
 /* ---- tests ---- */
 
@@ -360,7 +366,7 @@ static void test_16_bits_exhaustive(void **state)
 	(void)state;
 	for (i = 0; i < 65536; i++)
 		x[i] = (u16)i;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		if (t3_dtype_size(dtype) != 2)
 			continue;
 		fill(dtype, y, 65536);
@@ -381,7 +387,7 @@ static void test_specials_crossed(void **state)
 	u32 dtype, n, i;
 
 	(void)state;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		const struct format *f = &formats[dtype];
 		u64 ulp1 = 1ull << (f->p - 1 + !f->p);
 		u64 inf = (u64)(2 * f->emax + 1) * ulp1;
@@ -430,7 +436,7 @@ static void test_order(void **state)
 	u32 dtype, i;
 
 	(void)state;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		if (dtype == T3_DTYPE_I32)
 			continue;
 		neg = big[dtype] | 1ull << (formats[dtype].bits - 1);
@@ -479,7 +485,7 @@ static void test_lengths_and_guards(void **state)
 	u32 dtype, nsrc;
 
 	(void)state;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		fill(dtype, a, MAX);
 		fill(dtype, b, MAX);
 		fill(dtype, c, MAX);
@@ -513,7 +519,7 @@ static void test_reads_stay_inside(void **state)
 	u32 dtype;
 
 	(void)state;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		for (elems = 1; elems <= 300; elems++) {
 			void *a, *b, *dst;
 
@@ -544,7 +550,7 @@ static void test_alignments(void **state)
 	u32 dtype, i, j, size;
 
 	(void)state;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		size = t3_dtype_size(dtype);
 		for (i = 0; i < 64; i += size) {
 			for (j = 0; j < 64; j += size) {
@@ -566,6 +572,31 @@ static void test_alignments(void **state)
 	free(dst);
 }
 
+/* One NaN among numbers, in every place: the rest must not change. */
+static void test_lone_nan(void **state)
+{
+	enum { N = 300 };
+	u64 a[N], b[N], dst[N];
+	const void *src[] = { a, b };
+	const struct t3_reduce *r;
+	u32 dtype, i, j;
+
+	(void)state;
+	FOR_EACH_SUM(r, dtype) {
+		const struct format *f = &formats[dtype];
+		u64 unity = f->p ? (u64)f->emax << (f->p - 1) : 1;
+
+		for (i = 0; i < N; i++) {
+			for (j = 0; j < N; j++) {
+				put(dtype, a, j, unity);
+				put(dtype, b, j, unity + j % 100);
+			}
+			put(dtype, i & 1 ? a : b, i, ~0ull);
+			run_and_expect(r, dtype, dst, src, 2, N);
+		}
+	}
+}
+
 /* nsrc 1 to 64, dst elsewhere and at each of the sources. */
 static void test_sources_and_aliases(void **state)
 {
@@ -576,9 +607,11 @@ static void test_sources_and_aliases(void **state)
 	u32 dtype, nsrc, at;
 
 	(void)state;
-	for (at = 0; at < T3_MAX_RANKS; at++)
-		src[at] = bufs[at] = buffer(N * 8);
-	FOR_EACH(r, dtype) {
+	for (at = 0; at < T3_MAX_RANKS; at++) {
+		bufs[at] = buffer(N * 8);
+		src[at] = bufs[at];
+	}
+	FOR_EACH_SUM(r, dtype) {
 		for (at = 0; at < T3_MAX_RANKS; at++)
 			fill(dtype, bufs[at], N);
 		for (nsrc = 1; nsrc <= T3_MAX_RANKS; nsrc++) {
@@ -608,7 +641,7 @@ static void test_same_source_twice(void **state)
 	u32 dtype;
 
 	(void)state;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		fill(dtype, a, 100);
 		run_and_expect(r, dtype, dst, src, 4, 100);
 	}
@@ -625,8 +658,10 @@ static void test_implementations_agree(void **state)
 	u32 dtype, n, s;
 
 	(void)state;
-	for (s = 0; s < NSRC; s++)
-		src[s] = bufs[s] = buffer(N * 8);
+	for (s = 0; s < NSRC; s++) {
+		bufs[s] = buffer(N * 8);
+		src[s] = bufs[s];
+	}
 	for (dtype = 1; dtype <= T3_DTYPE_COUNT; dtype++) {
 		size_t bytes = N * t3_dtype_size(dtype);
 
@@ -679,7 +714,7 @@ static void test_modes(void **state)
 	size_t i;
 
 	(void)state;
-	FOR_EACH(r, dtype) {
+	FOR_EACH_SUM(r, dtype) {
 		size_t bytes = N * t3_dtype_size(dtype);
 
 		fill(dtype, a, N);
@@ -715,6 +750,7 @@ int main(void)
 		cmocka_unit_test(test_lengths_and_guards),
 		cmocka_unit_test(test_reads_stay_inside),
 		cmocka_unit_test(test_alignments),
+		cmocka_unit_test(test_lone_nan),
 		cmocka_unit_test(test_sources_and_aliases),
 		cmocka_unit_test(test_same_source_twice),
 		cmocka_unit_test(test_implementations_agree),
