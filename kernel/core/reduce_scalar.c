@@ -19,7 +19,10 @@ struct acc {
 	};
 };
 
-#define acc_unit(dtype) ((size_t)t3_dtype_size(dtype))
+static inline size_t acc_unit(const u32 dtype)
+{
+	return t3_dtype_size(dtype);
+}
 
 static inline struct acc acc_load(const u32 dtype, const u8 *p)
 {

@@ -10,19 +10,18 @@
 
 #include "env.h"
 
-#define T3_VEC(name, type, bytes)					\
-	typedef type name __attribute__((vector_size(bytes)))
+typedef u16 v_u16 __attribute__((vector_size(ACC_UNIT_MAX)));
+typedef u32 v_u32 __attribute__((vector_size(ACC_UNIT_MAX)));
+typedef u64 v_u64 __attribute__((vector_size(ACC_UNIT_MAX)));
+typedef float v_f32 __attribute__((vector_size(ACC_UNIT_MAX)));
+typedef double v_f64 __attribute__((vector_size(ACC_UNIT_MAX)));
 
-T3_VEC(v_u32, u32, ACC_UNIT_MAX);
-T3_VEC(v_f32, float, ACC_UNIT_MAX);
-T3_VEC(v_u64, u64, ACC_UNIT_MAX);
-T3_VEC(v_f64, double, ACC_UNIT_MAX);
-T3_VEC(v_u16x, u16, ACC_UNIT_MAX);
-T3_VEC(v_u16, u16, ACC_UNIT_MAX / 2);	/* as many lanes as v_f32 */
+/* As many 16-bit lanes as v_f32 has lanes: the f16 of one. */
+typedef u16 v_half __attribute__((vector_size(ACC_UNIT_MAX / 2)));
 
 /* The same in memory: aligned to its element only, of whatever type. */
 typedef v_u32 v_u32_mem __attribute__((aligned(2), may_alias));
-typedef v_u16 v_u16_mem __attribute__((aligned(2), may_alias));
+typedef v_half v_half_mem __attribute__((aligned(2), may_alias));
 
 /*
  * Bits; a cast gives them their type. A unit of 16-bit elements takes two
@@ -33,7 +32,11 @@ struct acc {
 	v_u32 a, b;
 };
 
-#define acc_unit(dtype) ((void)(dtype), (size_t)ACC_UNIT_MAX)
+static inline size_t acc_unit(const u32 dtype)
+{
+	(void)dtype;
+	return ACC_UNIT_MAX;
+}
 
 /*
  * The few instructions that the extensions cannot name are in assembly: the
@@ -44,7 +47,7 @@ struct acc {
  */
 static inline v_u32 f16_widen(const void *p)
 {
-	v_u16 h = *(const v_u16_mem *)p;
+	v_half h = *(const v_half_mem *)p;
 	v_f32 f;
 
 	__asm__("vcvtph2ps %1, %0" : "=v" (f) : "v" (h));
@@ -53,10 +56,10 @@ static inline v_u32 f16_widen(const void *p)
 
 static inline void f16_narrow(void *p, v_u32 f)
 {
-	v_u16 h;
+	v_half h;
 
 	__asm__("vcvtps2ph $0, %1, %0" : "=v" (h) : "v" ((v_f32)f));
-	*(v_u16_mem *)p = h;
+	*(v_half_mem *)p = h;
 }
 
 /* x - y in 16-bit lanes, or 0 where y is greater. */
@@ -122,9 +125,9 @@ static inline v_u32 bf16_round(struct acc x)
 	v_u32 kept = x.a >> 16 | (x.b & 0xffff0000u);
 	v_u32 cut = (x.a & 0xffffu) | x.b << 16;
 	v_u32 even = ~kept & 0x00010001u;
-	v_u16x up = (v_u16x)sub_floor_u16(cut, even) >> 15;
+	v_u16 up = (v_u16)sub_floor_u16(cut, even) >> 15;
 
-	return (v_u32)((v_u16x)kept + up);
+	return (v_u32)((v_u16)kept + up);
 }
 
 static inline struct acc acc_load(const u32 dtype, const u8 *p)
