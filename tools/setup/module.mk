@@ -25,12 +25,13 @@ module: $(B)/module/$(MODULE_NAME)/t3.ko
 kernel-item = $(if $(findstring -,$(1)),$(1),$(1)-cloud)
 kernel-headers = $(if $(filter running,$(1)),$(KDIR),$(T3_CACHE)/kernels/$(call kernel-item,$(1))/headers)
 
-# Kbuild knows best what is out of date. BTF of a module needs pahole, which
+# Kbuild knows best what is out of date; two makes at once must not share its
+# directory, and none waits for ever. BTF of a module needs pahole, which
 # nothing here does.
 $(B)/module/%/t3.ko: FORCE
 	$(if $(filter running,$*),,@tools/setup/fetch-kernels $(call kernel-item,$*) >/dev/null)
 	$(call link-module,$(@D))
-	@$(MAKE) --no-print-directory -C $(call kernel-headers,$*) \
+	@flock -w 600 $(@D)/.lock $(MAKE) --no-print-directory -C $(call kernel-headers,$*) \
 		M=$(abspath $(@D)) CONFIG_DEBUG_INFO_BTF_MODULES= $(KBUILD_FLAGS) modules
 
 FORCE:
