@@ -206,12 +206,18 @@ int t3_machine_arm(struct t3_machine *m, u32 rank, u32 *epoch, u32 *block)
 
 void t3_machine_complete(struct t3_machine *m, u32 trigger)
 {
-	u64 ranks = m->graph->retires[trigger];
+	u32 own = m->graph->action[trigger].rank;
+	u64 ranks = m->graph->retires[trigger] & ~(1ULL << own);
 
 	t3_update(m, m->graph->blocks + trigger,
 		  m->graph->action[trigger].block);
 	for (; ranks; ranks &= ranks - 1)
 		t3_retire_edge(m, __builtin_ctzll(ranks));
+	/*
+	 * The executor's own rank last: once that has retired its process may
+	 * exit, and nobody else may still wait for what is counted here.
+	 */
+	t3_retire_edge(m, own);
 }
 
 void t3_machine_break(struct t3_machine *m)
