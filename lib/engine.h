@@ -138,8 +138,9 @@ struct t3_planned {
  * @submitted: set by the engine's plan_add once the group has this part: its
  *	generation is used up, even where the plan is refused afterwards
  * @epoch: armed last; written by t3_arm() only
+ * @armed: an epoch was armed; likewise
  *
- * All but @epoch is constant after t3_plan_add().
+ * All but @epoch and @armed is constant after t3_plan_add().
  */
 struct t3_plan {
 	struct t3_member *member;
@@ -151,6 +152,7 @@ struct t3_plan {
 	uint64_t generation;
 	bool submitted;
 	uint32_t epoch;
+	bool armed;
 };
 
 /**

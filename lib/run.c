@@ -14,16 +14,22 @@ uint32_t t3_epoch(const struct t3_plan *plan)
 
 int t3_arm(struct t3_plan *plan)
 {
+	int ret;
+
 	if (!plan)
 		return t3_fail_null(__func__, "plan");
-	return plan->member->ops->arm(plan);
+	ret = plan->member->ops->arm(plan);
+	if (!ret)
+		plan->armed = true;
+	return ret;
 }
 
 static int check_armed(const char *call, const struct t3_plan *plan)
 {
 	if (!plan)
 		return t3_fail_null(call, "plan");
-	if (!plan->epoch)
+	/* Not @epoch: that is 0 again after 2^32 epochs. */
+	if (!plan->armed)
 		return t3_fail(EPROTO, "%s: no epoch was armed", call);
 	return 0;
 }
