@@ -277,7 +277,8 @@ inline count_edge()
 		do
 		:: v != NONE && n == (NODE < TRIGGERS) -> whole_edge()
 		:: else -> break
-		od
+		od;
+		n = 0
 #endif
 	}
 }
