@@ -12,6 +12,8 @@
 #define STR_(x)	#x
 #define STR(x)	STR_(x)
 
+/* libc looks for it by name, so it can't be hidden as all else is */
+__attribute__((visibility("default")))
 const char *argp_program_version = "t3bench " STR(T3_VERSION_MAJOR) "."
 	STR(T3_VERSION_MINOR) "." STR(T3_VERSION_PATCH);
 
