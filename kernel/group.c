@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * t3: groups, and how they break.
+ */
+#define pr_fmt(fmt) "t3: " fmt
+
+#include <linux/poll.h>
+#include <linux/sched/task.h>
+
+#include "t3.h"
+
+void t3_group_get(struct t3_group *group)
+{
+	kref_get(&group->ref);
+}
+
+static void group_free(struct kref *ref)
+{
+	struct t3_group *group = container_of(ref, struct t3_group, ref);
+
+	/* The last member to leave has stopped them. */
+	WARN_ON(group->poller || delayed_work_pending(&group->watchdog));
+	put_task_struct(group->creator);
+	mutex_destroy(&group->lock);
+	kfree(group);
+}
+
+/* Context: may sleep where it is the last reference. */
+void t3_group_put(struct t3_group *group)
+{
+	kref_put(&group->ref, group_free);
+}
+
+/**
+ * t3_group_wake - wake all who wait for anything in a group
+ * @group: the group
+ *
+ * Context: any.
+ */
+void t3_group_wake(struct t3_group *group)
+{
+	u32 r;
+
+	for (r = 0; r < group->ranks; r++)
+		wake_up_all(&group->rank_wait[r]);
+	wake_up_all(&group->setup_wait);
+}
+
+static void plan_break(struct t3_plan *plan, u64 cause)
+{
+	u32 r;
+
+	t3_machine_break(&plan->machine);
+	for (r = 0; r < plan->group->ranks; r++) {
+		struct t3_plan_status *status = t3_part_status(plan->part[r]);
+
+		WRITE_ONCE(status->broken_rank, t3_cause_rank(cause));
+		smp_store_release(&status->broken, t3_cause_error(cause));
+	}
+}
+
+/**
+ * t3_group_break - break a group
+ * @group: the caller holds a reference
+ * @cause: t3_cause()
+ *
+ * From now on nothing begins to run and nothing retires. What runs may go on
+ * for one chunk more: t3_group_drain(). A plan that becomes live meanwhile
+ * looks at t3_group.broken under live_lock (plan.c), as this does the
+ * opposite.
+ *
+ * Context: any; takes live_lock. Return: false where it had broken before.
+ */
+bool t3_group_break(struct t3_group *group, u64 cause)
+{
+	struct t3_plan *plan;
+	unsigned long irqs;
+
+	if (t3_cmpxchg64(&group->broken, 0, cause))
+		return false;
+	spin_lock_irqsave(&group->live_lock, irqs);
+	list_for_each_entry(plan, &group->live, live)
+		plan_break(plan, cause);
+	spin_unlock_irqrestore(&group->live_lock, irqs);
+	t3_group_wake(group);
+	t3_group_get(group);
+	if (!queue_work(t3_wq, &group->broken_work))
+		t3_group_put(group);
+	return true;
+}
+
+/**
+ * t3_group_enlist - a plan is about to be live
+ * @plan: with a machine
+ *
+ * Pairs with t3_group_break(), which sets the word and then takes the lock: it
+ * finds the plan, or the plan finds the word.
+ */
+void t3_group_enlist(struct t3_plan *plan)
+{
+	struct t3_group *group = plan->group;
+	unsigned long irqs;
+	u64 cause;
+
+	spin_lock_irqsave(&group->live_lock, irqs);
+	list_add_tail(&plan->live, &group->live);
+	cause = READ_ONCE(group->broken);
+	if (cause)
+		plan_break(plan, cause);
+	spin_unlock_irqrestore(&group->live_lock, irqs);
+}
+
+/* A plan, live or not, has no parts any more. */
+void t3_group_delist(struct t3_plan *plan)
+{
+	struct t3_group *group = plan->group;
+	unsigned long irqs;
+
+	spin_lock_irqsave(&group->live_lock, irqs);
+	list_del_init(&plan->live);
+	spin_unlock_irqrestore(&group->live_lock, irqs);
+}
+
+/**
+ * t3_group_drain - wait until nothing of a broken group runs any more
+ * @group: it has broken
+ *
+ * Not killable: it takes as long as one chunk of each executor.
+ *
+ * Context: sleeps; not from an executor.
+ */
+void t3_group_drain(struct t3_group *group)
+{
+	wait_event(group->drained, !smp_load_acquire(&group->inflight));
+}
+
+/**
+ * t3_group_live - the live plans of a group
+ * @group: the group
+ * @plan: out: [T3_MAX_PLANS], each with a reference
+ *
+ * Context: any. Return: how many.
+ */
+u32 t3_group_live(struct t3_group *group, struct t3_plan **plan)
+{
+	struct t3_plan *p;
+	unsigned long irqs;
+	u32 n = 0;
+
+	spin_lock_irqsave(&group->live_lock, irqs);
+	list_for_each_entry(p, &group->live, live) {
+		kref_get(&p->ref);
+		plan[n++] = p;
+	}
+	spin_unlock_irqrestore(&group->live_lock, irqs);
+	return n;
+}
+
+static void broken_work(struct work_struct *work)
+{
+	struct t3_group *group =
+		container_of(work, struct t3_group, broken_work);
+	char *buf = kmalloc(512, GFP_KERNEL);
+
+	if (buf) {
+		t3_broken_say(group, READ_ONCE(group->broken), buf, 512);
+		pr_warn_ratelimited("%s\n", buf);
+	}
+	kfree(buf);
+	t3_group_put(group);
+}
+
+int t3_group_info(struct t3_cmd *cmd)
+{
+	struct t3_group *group = cmd->group;
+	struct t3_group_info *info = cmd->arg;
+	u64 cause = smp_load_acquire(&group->broken);
+
+	if (info->flags)
+		return -EOPNOTSUPP;
+	info->ranks = group->ranks;
+	info->watchdog_ms = READ_ONCE(group->watchdog_ms);
+	info->joined = READ_ONCE(group->joined);
+	info->left = READ_ONCE(group->left);
+	info->broken = t3_cause_error(cause);
+	info->broken_rank = cause ? t3_cause_rank(cause) : T3_NONE;
+	info->broken_slot = cause ? t3_cause_slot(cause) : T3_NONE;
+	info->broken_block = cause ? t3_cause_block(cause) : T3_NONE;
+	return 0;
+}
+
+int t3_group_abort(struct t3_cmd *cmd)
+{
+	struct t3_group_abort *abort = cmd->arg;
+	u32 rank = cmd->member ? cmd->member->rank : T3_CAUSE_NONE;
+
+	if (abort->flags)
+		return -EOPNOTSUPP;
+	if (!t3_group_break(cmd->group, t3_cause(ECANCELED, rank,
+						 T3_CAUSE_NONE, T3_NONE)))
+		return -EALREADY;
+	t3_group_drain(cmd->group);
+	return 0;
+}
+
+static int check_watchdog(u32 ms)
+{
+	u32 max = READ_ONCE(t3_watchdog_max_ms);
+
+	if (ms <= max)
+		return 0;
+	pr_info_ratelimited("watchdog_ms %u is over the administrator's cap of %u\n",
+			    ms, max);
+	return -ERANGE;
+}
+
+static u32 watchdog_or_default(u32 ms)
+{
+	u32 max = READ_ONCE(t3_watchdog_max_ms);
+
+	/* Never off, whatever the administrator writes. */
+	return max(1U, ms ?: min(READ_ONCE(t3_watchdog_ms), max));
+}
+
+static int group_set(struct t3_cmd *cmd)
+{
+	struct t3_group_set *set = cmd->arg;
+	int ret;
+
+	if (set->flags || set->__reserved)
+		return -EOPNOTSUPP;
+	ret = check_watchdog(set->watchdog_ms);
+	if (ret)
+		return ret;
+	WRITE_ONCE(cmd->group->watchdog_ms,
+		   watchdog_or_default(set->watchdog_ms));
+	return 0;
+}
+
+static const struct t3_op group_ops[] = {
+	T3_OP(T3_CMD_GROUP_JOIN, t3_group_join, out_fd, true, false,
+	      t3_group_join),
+	T3_OP(T3_CMD_GROUP_INFO, t3_group_info, broken_block, true, false,
+	      t3_group_info),
+	T3_OP(T3_CMD_GROUP_ABORT, t3_group_abort, flags, false, false,
+	      t3_group_abort),
+	T3_OP(T3_CMD_GROUP_SET, t3_group_set, __reserved, false, false,
+	      group_set),
+};
+
+static long group_ioctl(struct file *file, unsigned int code,
+			unsigned long arg)
+{
+	struct t3_cmd cmd = { .group = file->private_data };
+
+	return t3_dispatch(&cmd, group_ops, ARRAY_SIZE(group_ops), code, arg);
+}
+
+static int group_release(struct inode *inode, struct file *file)
+{
+	t3_group_put(file->private_data);
+	return 0;
+}
+
+static const struct file_operations group_fops = {
+	.owner = THIS_MODULE,
+	.release = group_release,
+	.unlocked_ioctl = group_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
+static struct t3_group *group_alloc(u32 ranks, u32 watchdog_ms)
+{
+	static atomic_t last_id;
+	struct t3_group *group;
+	u32 r;
+
+	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
+	if (!group)
+		return NULL;
+	kref_init(&group->ref);
+	group->id = atomic_inc_return(&last_id);
+	group->ranks = ranks;
+	group->watchdog_ms = watchdog_or_default(watchdog_ms);
+	mutex_init(&group->lock);
+	init_waitqueue_head(&group->drained);
+	init_waitqueue_head(&group->setup_wait);
+	for (r = 0; r < T3_MAX_RANKS; r++)
+		init_waitqueue_head(&group->rank_wait[r]);
+	spin_lock_init(&group->live_lock);
+	INIT_LIST_HEAD(&group->live);
+	group->creator = get_task_struct(current);
+	INIT_DELAYED_WORK(&group->watchdog, t3_watchdog);
+	INIT_WORK(&group->stale_work, t3_stale_work);
+	INIT_WORK(&group->broken_work, broken_work);
+	return group;
+}
+
+int t3_group_create(struct t3_cmd *cmd)
+{
+	struct t3_group_create *create = cmd->arg;
+	struct t3_group *group;
+	int ret;
+
+	if (create->flags || create->__reserved)
+		return -EOPNOTSUPP;
+	if (!create->ranks || create->ranks > T3_MAX_RANKS) {
+		pr_info_ratelimited("GROUP_CREATE: %u ranks: 1 .. %u are possible\n",
+				    create->ranks, T3_MAX_RANKS);
+		return -ERANGE;
+	}
+	ret = check_watchdog(create->watchdog_ms);
+	if (ret)
+		return ret;
+	group = group_alloc(create->ranks, create->watchdog_ms);
+	if (!group)
+		return -ENOMEM;
+	ret = t3_cmd_file(cmd, "[t3_group]", &group_fops, group);
+	if (ret)
+		t3_group_put(group);
+	else
+		create->out_fd = cmd->fd;
+	return ret;
+}

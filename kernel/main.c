@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * t3: the module, its device, and the way of every command.
+ */
+#define pr_fmt(fmt) "t3: " fmt
+
+#include <linux/anon_inodes.h>
+#include <linux/file.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/uaccess.h>
+
+#include "t3.h"
+
+unsigned int t3_poll_us = 20;
+module_param_named(poll_us, t3_poll_us, uint, 0644);
+MODULE_PARM_DESC(poll_us, "microseconds that a group's poller spins after it found something (20)");
+
+unsigned int t3_poll_max_us = 1000;
+module_param_named(poll_max_us, t3_poll_max_us, uint, 0644);
+MODULE_PARM_DESC(poll_max_us, "longest sleep, in microseconds, of a poller that has silent producers (1000)");
+
+unsigned int t3_inline_max_bytes = 1 << 20;
+module_param_named(inline_max_bytes, t3_inline_max_bytes, uint, 0644);
+MODULE_PARM_DESC(inline_max_bytes, "bytes that one T3_NOTIFY moves itself before workers do the rest (1048576)");
+
+unsigned int t3_watchdog_ms = 30000;
+module_param_named(watchdog_ms, t3_watchdog_ms, uint, 0644);
+MODULE_PARM_DESC(watchdog_ms, "a group's watchdog where it asks for none, in milliseconds (30000)");
+
+unsigned int t3_watchdog_max_ms = 600000;
+module_param_named(watchdog_max_ms, t3_watchdog_max_ms, uint, 0644);
+MODULE_PARM_DESC(watchdog_max_ms, "the longest watchdog that a group may ask for, in milliseconds (600000)");
+
+unsigned int t3_max_pinned_mb;
+module_param_named(max_pinned_mb, t3_max_pinned_mb, uint, 0644);
+MODULE_PARM_DESC(max_pinned_mb, "MiB that one address space may have pinned, privileged or not; 0: RLIMIT_MEMLOCK alone decides (0)");
+
+struct workqueue_struct *t3_wq;
+
+/**
+ * t3_cmd_file - make the file that a command returns
+ * @cmd: the command; gets the file and the number reserved for it
+ * @name: of the anonymous inode
+ * @fops: its operations
+ * @priv: its private data, which stays the caller's on failure
+ *
+ * Context: may sleep. Return: 0; -EMFILE, -ENFILE, -ENOMEM.
+ */
+int t3_cmd_file(struct t3_cmd *cmd, const char *name,
+		const struct file_operations *fops, void *priv)
+{
+	struct file *file;
+	int fd;
+
+	fd = get_unused_fd_flags(O_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	file = anon_inode_getfile(name, fops, priv, O_RDWR | O_CLOEXEC);
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	cmd->file = file;
+	cmd->fd = fd;
+	return 0;
+}
+
+static void cmd_finish(struct t3_cmd *cmd, bool keep)
+{
+	if (!cmd->file)
+		return;
+	if (keep) {
+		fd_install(cmd->fd, cmd->file);
+	} else {
+		put_unused_fd(cmd->fd);
+		fput(cmd->file);
+	}
+}
+
+static const struct t3_op *find_op(const struct t3_op *ops, u32 nops,
+				   unsigned int code)
+{
+	u32 i;
+
+	for (i = 0; i < nops; i++)
+		if (code == _IO(T3_IOC_TYPE, ops[i].nr))
+			return &ops[i];
+	return NULL;
+}
+
+/**
+ * t3_dispatch - carry out a command
+ * @cmd: what it is called on
+ * @ops: the commands of that kind of file
+ * @nops: how many
+ * @code: the ioctl's code
+ * @arg: the ioctl's argument, a user's pointer
+ *
+ * A command with outputs first writes back what it has read, so that memory
+ * that can't be written is refused before anything has changed.
+ *
+ * Context: may sleep. Return: 0 or the errno of the contract in linux/t3.h.
+ */
+long t3_dispatch(struct t3_cmd *cmd, const struct t3_op *ops, u32 nops,
+		 unsigned int code, unsigned long arg)
+{
+	union {
+		struct t3_query query;
+		struct t3_group_create create;
+		struct t3_group_join join;
+		struct t3_group_info info;
+		struct t3_region_add region_add;
+		struct t3_plan_add plan_add;
+		struct t3_plan_wait plan_wait;
+		struct t3_notify notify;
+		struct t3_wait wait;
+		u32 head[2];
+	} buf;
+	const struct t3_op *op = find_op(ops, nops, code);
+	void __user *uarg = (void __user *)arg;
+	u32 usize, n;
+	int ret;
+
+	if (!op)
+		return -ENOTTY;
+	if (WARN_ON_ONCE(op->size > sizeof(buf)))
+		return -ENOTTY;
+	if (get_user(usize, (u32 __user *)uarg))
+		return -EFAULT;
+	if (usize < op->min_size)
+		return -EINVAL;
+	if (usize > PAGE_SIZE)
+		return -E2BIG;
+	memset(&buf, 0, sizeof(buf));
+	ret = copy_struct_from_user(&buf, op->size, uarg, usize);
+	if (ret)
+		return ret;
+	/* Read again, it may be another one; all commands have flags next. */
+	buf.head[0] = usize;
+	n = min(usize, op->size);
+	if (op->out && copy_to_user(uarg, &buf, n))
+		return -EFAULT;
+
+	cmd->arg = &buf;
+	ret = op->fn(cmd);
+	if (op->out && (!ret || op->out_on_error) &&
+	    copy_to_user(uarg, &buf, n) && !ret)
+		ret = -EFAULT;
+	cmd_finish(cmd, !ret);
+	return ret;
+}
+
+static int query(struct t3_cmd *cmd)
+{
+	struct t3_query *q = cmd->arg;
+
+	if (q->flags)
+		return -EOPNOTSUPP;
+	q->features = T3_FEATURES;
+	q->max_regions = T3_MAX_REGIONS;
+	q->max_block_bytes = T3_MAX_BLOCK_BYTES;
+	q->inline_max_bytes = READ_ONCE(t3_inline_max_bytes);
+	q->watchdog_max_ms = READ_ONCE(t3_watchdog_max_ms);
+	return 0;
+}
+
+static const struct t3_op device_ops[] = {
+	T3_OP(T3_CMD_QUERY, t3_query, watchdog_max_ms, true, false, query),
+	T3_OP(T3_CMD_GROUP_CREATE, t3_group_create, __reserved, true, false,
+	      t3_group_create),
+};
+
+static long device_ioctl(struct file *file, unsigned int code,
+			 unsigned long arg)
+{
+	struct t3_cmd cmd = { };
+
+	return t3_dispatch(&cmd, device_ops, ARRAY_SIZE(device_ops), code, arg);
+}
+
+static const struct file_operations device_fops = {
+	.owner = THIS_MODULE,
+	.unlocked_ioctl = device_ioctl,
+	.compat_ioctl = compat_ptr_ioctl,
+	.llseek = noop_llseek,
+};
+
+static struct miscdevice device = {
+	.minor = MISC_DYNAMIC_MINOR,
+	.name = "t3",
+	.fops = &device_fops,
+	.mode = 0660,
+};
+
+static int __init t3_init(void)
+{
+	int ret;
+
+	t3_wq = alloc_workqueue("t3", WQ_UNBOUND | WQ_SYSFS, 0);
+	if (!t3_wq)
+		return -ENOMEM;
+	ret = misc_register(&device);
+	if (ret)
+		destroy_workqueue(t3_wq);
+	return ret;
+}
+
+static void __exit t3_exit(void)
+{
+	misc_deregister(&device);
+	/* No file is left; what is queued holds the last references. */
+	destroy_workqueue(t3_wq);
+}
+
+module_init(t3_init);
+module_exit(t3_exit);
+MODULE_DESCRIPTION("Transfers that fire when a GEMM's tiles are done");
+MODULE_LICENSE("GPL");

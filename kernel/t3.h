@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * t3: the driver's private header.
+ *
+ * Locks, outermost first; a later one may be taken under an earlier one:
+ *
+ *	t3_member.lock		mutex: a member's regions, parts, arming, leaving
+ *	t3_group.lock		mutex: ranks, slots, plans until they are live
+ *	mmap_lock		of the member's mm; never held when taking the two
+ *				above: mmap() and the notifiers take only what
+ *				is below
+ *	t3_member.part_lock	spinlock: the way from a slot to a part
+ *	t3_group.live_lock	spinlock, irqs off: the list of live plans
+ *
+ * Events (tiles, a transfer's completion, a break) take no lock but live_lock,
+ * and may come in hard-irq context. What they make ready is run in process
+ * context only (run.c).
+ */
+#ifndef T3_PRIVATE_H
+#define T3_PRIVATE_H
+
+#include <linux/atomic.h>
+#include <linux/bits.h>
+#include <linux/fs.h>
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mm.h>
+#include <linux/mmu_notifier.h>
+#include <linux/mutex.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include <linux/t3.h>
+
+#include "machine.h"
+#include "program.h"
+#include "ready.h"
+#include "walk.h"
+
+#ifndef CONFIG_64BIT
+#error "t3 needs a 64-bit kernel: it reaches all memory by the direct map"
+#endif
+#ifndef CONFIG_MMU_NOTIFIER
+#error "t3 needs CONFIG_MMU_NOTIFIER"
+#endif
+
+#define T3_FEATURES	(T3_FEATURE_USER_MEMORY | T3_FEATURE_ENGINE_CPU | \
+			 T3_FEATURE_POLLER)
+#define T3_MAX_REGIONS	1024	/* of one member */
+
+/* mmap offsets of a member: (slot * 2 + kind) << T3_MMAP_SHIFT. */
+#define T3_MMAP_SHIFT	20
+#define T3_MMAP_TILES	0
+#define T3_MMAP_STATUS	1
+
+/* Module parameters (main.c), read once a use. */
+extern unsigned int t3_poll_us;
+extern unsigned int t3_poll_max_us;
+extern unsigned int t3_inline_max_bytes;
+extern unsigned int t3_watchdog_ms;
+extern unsigned int t3_watchdog_max_ms;
+extern unsigned int t3_max_pinned_mb;
+
+extern struct workqueue_struct *t3_wq;	/* set once, before any file exists */
+
+/*
+ * t3_group.broken: 0, or why the group broke: the errno, the rank that is the
+ * cause, the plan's slot, and a block of that rank.
+ */
+#define T3_CAUSE_NONE	0xff
+
+static inline u64 t3_cause(u32 error, u32 rank, u32 slot, u32 block)
+{
+	return error | (u64)(rank & 0xff) << 16 | (u64)(slot & 0xff) << 24 |
+	       (u64)block << 32;
+}
+
+static inline u32 t3_cause_error(u64 cause)
+{
+	return cause & 0xffff;
+}
+
+static inline u32 t3_cause_rank(u64 cause)
+{
+	u32 rank = cause >> 16 & 0xff;
+
+	return rank == T3_CAUSE_NONE ? T3_NONE : rank;
+}
+
+static inline u32 t3_cause_slot(u64 cause)
+{
+	u32 slot = cause >> 24 & 0xff;
+
+	return slot == T3_CAUSE_NONE ? T3_NONE : slot;
+}
+
+static inline u32 t3_cause_block(u64 cause)
+{
+	return cause >> 32;
+}
+
+/**
+ * struct t3_pages - zeroed kernel memory that may be mapped by user space
+ * @page: its pages
+ * @nr: how many
+ * @addr: where the kernel sees them
+ *
+ * Set once by t3_pages_alloc(). A mapping holds its own references on the
+ * pages: they outlive this where a mapping does.
+ */
+struct t3_pages {
+	struct page **page;
+	unsigned int nr;
+	void *addr;
+};
+
+/**
+ * struct t3_region - pinned memory of a member
+ * @ref: the member's region table, and each part that names it
+ * @mm: whose memory it is; the notifier holds a reference while @pinned
+ * @id: its number in the member
+ * @flags: T3_REGION_*
+ * @dtype: T3_DTYPE_*
+ * @rows: geometry as registered
+ * @base: likewise
+ * @row_bytes: likewise
+ * @row_stride: likewise
+ * @start: address of its first page
+ * @npages: pages from there, all pinned and charged to @mm->pinned_vm
+ * @pages: the pages
+ * @dirty: they were pinned for writing
+ * @pinned: pages are pinned; under t3_member.lock
+ * @users: parts that name it; under t3_member.lock
+ * @stale: its memory was unmapped, or it is unpinned: never to be used again.
+ *	Set by anybody at any time, never cleared. Read before each use; who
+ *	reads it too late uses pages that are still pinned, since these are
+ *	unpinned only when nothing can run on them any more.
+ * @suspect: the mapping was touched: compare before believing in it. Set by
+ *	the notifier after its sequence number; cleared by t3_region_recheck(),
+ *	which looks at the sequence number afterwards.
+ * @group: to tell of a break; a reference for as long as @pinned
+ * @notifier: watches the address range
+ *
+ * What is not said otherwise is constant once the region is in the table.
+ */
+struct t3_region {
+	struct kref ref;
+	struct mm_struct *mm;
+	struct t3_group *group;
+	u32 id;
+	u32 flags;
+	u32 dtype;
+	u32 rows;
+	u64 base;
+	u64 row_bytes;
+	u64 row_stride;
+	unsigned long start;
+	unsigned long npages;
+	struct page **pages;
+	bool dirty;
+	bool pinned;
+	u32 users;
+	bool stale;
+	bool suspect;
+	struct mmu_interval_notifier notifier;
+};
+
+/**
+ * struct t3_part - a rank's part of a plan
+ * @plan: the plan that it belongs to, and with which it is freed
+ * @rank: whose
+ * @flags: T3_PLAN_*
+ * @prog: the program, pointing into @mem
+ * @grid: [prog.grids]
+ * @mem: one allocation for all that was copied from the user
+ * @number: [prog.grids] numbers of the regions
+ * @region: [prog.grids] the regions, each with a reference
+ * @use: [prog.blocks] T3_USE_*, for the test against other plans; set before
+ *	the plan is live
+ * @tiles: pages of the tile counters, writable by the user
+ * @status: pages of struct t3_plan_status and the counts
+ * @arms: how many epochs were armed; under t3_member.lock, read by anybody
+ * @seen: the retired epoch that the user was told of last; a hint for poll
+ * @watch: [watched] blocks produced by tiles; the poller's own, in any order
+ * @watched: how many
+ * @watch_left: the first so many of @watch are not produced yet in
+ * @watch_epoch
+ * @watch_epoch: the poller's own
+ * @tiles_most: most tiles that the watchdog saw counted in @tiles_epoch
+ * @tiles_epoch: the watchdog's own
+ */
+struct t3_part {
+	struct t3_plan *plan;
+	u32 rank;
+	u32 flags;
+	struct t3_program prog;
+	struct t3_grid *grid;
+	void *mem;
+	u32 number[T3_MAX_PLAN_REGIONS];
+	struct t3_region *region[T3_MAX_PLAN_REGIONS];
+	u8 *use;
+	struct t3_pages tiles;
+	struct t3_pages status;
+	u64 arms;
+	u32 seen;
+	u32 *watch;
+	u32 watched;
+	u32 watch_left;
+	u32 watch_epoch;
+	u64 tiles_most;
+	u32 tiles_epoch;
+};
+
+static inline struct t3_plan_status *t3_part_status(const struct t3_part *part)
+{
+	return part->status.addr;
+}
+
+enum t3_plan_state {
+	T3_PLAN_COLLECTING,	/* not all parts have come */
+	T3_PLAN_LIVE,
+	T3_PLAN_REFUSED,	/* the verdict says why */
+};
+
+struct t3_exec;
+
+/* One of a plan's workers: pending or running at most once. */
+struct t3_worker {
+	struct work_struct work;
+	struct t3_plan *plan;
+	struct t3_exec *exec;
+};
+
+#define T3_WORKERS	8	/* of one plan, at most */
+
+/**
+ * struct t3_plan - one collective
+ * @ref: the slot, each part in a member's table, each pending worker, and
+ *	whoever works with it
+ * @group: with a reference
+ * @slot: in the group
+ * @generation: of the slot
+ * @state: enum t3_plan_state; moves once, under t3_group.lock, with release
+ *	after @verdict and all the rest; whoever sees LIVE (acquire) may use
+ *	all of it
+ * @verdict: constant once @state has moved
+ * @parts: bit r is set: rank r's part has come; under t3_group.lock
+ * @present: bit r is set: rank r's part has come and was not deleted;
+ *	under t3_group.lock
+ * @deleted: bit r is set: rank r has called T3_PLAN_DEL. Only grows; written
+ *	under t3_group.lock, read by arming without.
+ * @part: [ranks] set under t3_group.lock, constant afterwards
+ * @graph: the graph, in @graph_mem
+ * @machine: the machine, in @machine_mem
+ * @ready: triggers that may run and nobody has taken
+ * @ready_mask: of its slots
+ * @walk: [triggers] how far an interrupted trigger has come; rows = 0: not
+ *	begun. Belongs to whoever has taken the trigger from @ready.
+ * @progress: jiffies of the last arm, tile or update; written by anybody
+ * @live: in t3_group.live, under live_lock
+ * @silent: a part has T3_PLAN_SILENT_PRODUCERS
+ * @polled: some block is produced by tiles
+ * @next: the worker to wake next, modulo @workers
+ * @workers: number of entries of @worker
+ * @worker: workers
+ */
+struct t3_plan {
+	struct kref ref;
+	struct t3_group *group;
+	u32 slot;
+	u64 generation;
+	int state;
+	struct t3_verdict verdict;
+	u64 parts;
+	u64 present;
+	u64 deleted;
+	struct t3_part *part[T3_MAX_RANKS];
+	struct t3_graph graph;
+	void *graph_mem;
+	struct t3_machine machine;
+	void *machine_mem;
+	struct t3_ready *ready;
+	u32 ready_mask;
+	struct t3_walk *walk;
+	unsigned long progress;
+	struct list_head live;
+	bool silent;
+	bool polled;
+	atomic_t next;
+	u32 workers;
+	struct t3_worker worker[T3_WORKERS];
+};
+
+/* Some epoch of a rank is armed and has not retired; a snapshot. */
+static inline bool t3_plan_armed(const struct t3_plan *plan, u32 rank)
+{
+	return READ_ONCE(plan->machine.armed[rank]) !=
+	       (u32)READ_ONCE(plan->machine.status[rank]);
+}
+
+/**
+ * struct t3_slot - a place for a plan
+ * @plan: the plan in it, with a reference, or NULL
+ * @used: some plan was ever in it
+ * @generation: of the last one
+ *
+ * Under t3_group.lock.
+ */
+struct t3_slot {
+	struct t3_plan *plan;
+	bool used;
+	u64 generation;
+};
+
+/**
+ * struct t3_group - ranks that share memory
+ * @ref: the group's file, its members, its plans, pending works
+ * @id: for messages
+ * @ranks: how many
+ * @lock: see the head of this file
+ * @joined: bit r is set: rank r was ever taken; under @lock
+ * @members: how many have joined and not left; under @lock
+ * @left: bit r is set: rank r has left or died. Only grows, by atomic or;
+ *	arming reads it without a lock, before and after (the watchdog ends
+ *	what slips through).
+ * @watchdog_ms: written under @lock, read by anybody
+ * @broken: 0, then the cause for ever: set by one compare-and-swap. Pairs
+ *	with @inflight, see "Executors" in machine.h.
+ * @inflight: executors that run triggers of this group
+ * @drained: waits for @inflight to be 0 once @broken is set
+ * @setup_wait: waits for a plan's verdict
+ * @rank_wait: [ranks] waits for a rank's epochs to retire, and polls
+ * @slot: plans, under @lock
+ * @live_lock: see the head of this file
+ * @live: live plans, under @live_lock
+ * @creator: whose cgroups the poller gets
+ * @poller: the poller's thread or NULL; written under @lock and @live_lock,
+ *	read under either
+ * @poke: the poller is to look; set by anybody, cleared by the poller before
+ *	it looks
+ * @watchdog: runs while anything is armed
+ * @stale_work: breaks the group where a region of an armed epoch is stale
+ * @broken_work: tells the log
+ */
+struct t3_group {
+	struct kref ref;
+	u32 id;
+	u32 ranks;
+	struct mutex lock; /* see the head of this file */
+	u64 joined;
+	u32 members;
+	u64 left;
+	u32 watchdog_ms;
+	u64 broken;
+	u32 inflight;
+	wait_queue_head_t drained;
+	wait_queue_head_t setup_wait;
+	wait_queue_head_t rank_wait[T3_MAX_RANKS];
+	struct t3_slot slot[T3_MAX_PLANS];
+	spinlock_t live_lock; /* see the head of this file */
+	struct list_head live;
+	struct task_struct *creator;
+	struct task_struct *poller;
+	bool poke;
+	struct delayed_work watchdog;
+	struct work_struct stale_work;
+	struct work_struct broken_work;
+};
+
+/**
+ * struct t3_member - a rank of a group
+ * @ref: its file, and pending @leave_work
+ * @group: with a reference
+ * @rank: which
+ * @mm: the address space that joined, with a reference on the struct
+ * @lock: see the head of this file
+ * @left: it has left, or its mm has gone; only moves to true. Written under
+ *	@lock or by the mm's end, read by anybody; who acts on false takes
+ *	@lock and looks at @gone.
+ * @gone: all it had was freed; under @lock
+ * @part_lock: see the head of this file
+ * @part: its parts, changed under @lock and @part_lock, read under either;
+ *	each with a reference on its plan
+ * @regions: its regions, under @lock; an entry without a region is reserved
+ * @notifier: tells when the mm goes
+ * @leave_work: frees all when the mm went before the file
+ */
+struct t3_member {
+	struct kref ref;
+	struct t3_group *group;
+	u32 rank;
+	struct mm_struct *mm;
+	struct mutex lock; /* see the head of this file */
+	bool left;
+	bool gone;
+	spinlock_t part_lock; /* see the head of this file */
+	struct t3_part *part[T3_MAX_PLANS];
+	struct xarray regions;
+	struct mmu_notifier notifier;
+	struct work_struct leave_work;
+};
+
+/* Why a call is refused, for the log: a user reads it, so it is limited. */
+#define t3_say(member, fmt, ...)					\
+	pr_info_ratelimited("group %u rank %u: " fmt "\n",		\
+			    (member)->group->id, (member)->rank, ##__VA_ARGS__)
+
+/**
+ * struct t3_cmd - a command being carried out
+ * @group: on a group or a member
+ * @member: on a member
+ * @arg: the command's structure, kernel's copy; every output is the
+ *	handler's to set
+ * @file: a file that the command made, to be installed at @fd when the
+ *	structure has been copied out
+ * @fd: reserved
+ */
+struct t3_cmd {
+	struct t3_group *group;
+	struct t3_member *member;
+	void *arg;
+	struct file *file;
+	int fd;
+};
+
+/**
+ * struct t3_op - a command of one kind of file
+ * @size: of its structure
+ * @min_size: of its structure's first version
+ * @nr: T3_CMD_*
+ * @out: it has outputs
+ * @out_on_error: outputs that are written on error too
+ * @fn: carries it out; returns 0 or -errno
+ */
+struct t3_op {
+	u32 size;
+	u32 min_size;
+	u32 nr;
+	bool out;
+	bool out_on_error;
+	int (*fn)(struct t3_cmd *cmd);
+};
+
+#define T3_OP(_nr, _struct, _last, _out, _err, _fn)			\
+	{								\
+		.size = sizeof(struct _struct),				\
+		.min_size = offsetofend(struct _struct, _last),		\
+		.nr = (_nr), .out = (_out), .out_on_error = (_err),	\
+		.fn = (_fn),						\
+	}
+
+/* main.c */
+long t3_dispatch(struct t3_cmd *cmd, const struct t3_op *ops, u32 nops,
+		 unsigned int code, unsigned long arg);
+int t3_cmd_file(struct t3_cmd *cmd, const char *name,
+		const struct file_operations *fops, void *priv);
+
+/* group.c */
+int t3_group_create(struct t3_cmd *cmd);
+int t3_group_info(struct t3_cmd *cmd);
+int t3_group_abort(struct t3_cmd *cmd);
+void t3_group_get(struct t3_group *group);
+void t3_group_put(struct t3_group *group);
+bool t3_group_break(struct t3_group *group, u64 cause);
+void t3_group_drain(struct t3_group *group);
+u32 t3_group_live(struct t3_group *group, struct t3_plan **plan);
+void t3_group_enlist(struct t3_plan *plan);
+void t3_group_delist(struct t3_plan *plan);
+void t3_group_wake(struct t3_group *group);
+
+/**
+ * t3_group_error - has the group broken?
+ * @group: the group
+ *
+ * Return: 0 or the negative errno of the cause.
+ */
+static inline int t3_group_error(const struct t3_group *group)
+{
+	return -(int)t3_cause_error(smp_load_acquire(&group->broken));
+}
+
+/* broken.c */
+void t3_broken_say(struct t3_group *group, u64 cause, char *buf, size_t size);
+
+/* member.c */
+int t3_group_join(struct t3_cmd *cmd);
+struct t3_part *t3_part_get(struct t3_member *member, u32 slot);
+void t3_part_put(struct t3_part *part);
+
+/* region.c */
+int t3_region_add(struct t3_cmd *cmd);
+int t3_region_del(struct t3_cmd *cmd);
+int t3_region_recheck(struct t3_region *region);
+void t3_region_unpin(struct t3_region *region);
+void t3_region_put(struct t3_region *region);
+void t3_stale_work(struct work_struct *work);
+
+/* part.c */
+struct t3_part *t3_part_copy(struct t3_member *member, struct t3_plan_add *add);
+int t3_part_resolve(struct t3_member *member, struct t3_part *part,
+		    struct t3_plan_add *add);
+void t3_part_free(struct t3_part *part);
+int t3_pages_alloc(struct t3_pages *p, size_t bytes);
+void t3_pages_free(struct t3_pages *p);
+
+/* plan.c */
+int t3_plan_add(struct t3_cmd *cmd);
+int t3_plan_wait(struct t3_cmd *cmd);
+int t3_plan_del(struct t3_cmd *cmd);
+void t3_plan_drop(struct t3_member *member, u32 slot, bool leaving);
+void t3_plans_refuse(struct t3_group *group, u32 rank);
+void t3_plan_put(struct t3_plan *plan);
+
+/* epoch.c */
+int t3_arm(struct t3_cmd *cmd);
+int t3_notify(struct t3_cmd *cmd);
+int t3_wait(struct t3_cmd *cmd);
+bool t3_member_armed(struct t3_member *member, u32 *slot);
+bool t3_part_running(const struct t3_part *part);
+
+/* run.c */
+extern const struct t3_machine_ops t3_plan_ops;
+int t3_plan_workers_init(struct t3_plan *plan);
+void t3_plan_workers_free(struct t3_plan *plan);
+void t3_plan_kick(struct t3_plan *plan);
+void t3_plan_run(struct t3_plan *plan, u64 *budget);
+
+/* poller.c */
+int t3_poller_start(struct t3_group *group);
+void t3_poller_stop(struct t3_group *group);
+void t3_poller_poke(struct t3_group *group);
+
+/* watchdog.c */
+void t3_watchdog(struct work_struct *work);
+void t3_watchdog_start(struct t3_group *group);
+
+/* mapping.c */
+int t3_mmap(struct file *file, struct vm_area_struct *vma);
+
+#endif /* T3_PRIVATE_H */
