@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fp16.h"
 #include "fp_env.h"
 #include "reduce.h"
 
@@ -373,6 +374,33 @@ static void test_16_bits_exhaustive(void **state)
 		fill(dtype, z, 65536);
 		for (nsrc = 1; nsrc <= 3; nsrc++)
 			run_and_expect(r, dtype, dst, src, nsrc, 65536);
+	}
+}
+
+/* The scalar conversions, also of what no sum of 16-bit numbers can be. */
+static void test_narrow_any_f32(void **state)
+{
+	static const u32 edges[] = {
+		0x33000000, 0x33000001, 0x337fffff, 0x33800000, 0x387fffff,
+		0x38800000, 0x477fefff, 0x477ff000, 0x47800000, 0x7f7f7fff,
+		0x7f7f8000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fffffff,
+	};
+	u32 i, x;
+
+	(void)state;
+	for (i = 0; i < 1000000; i++) {
+		double v;
+
+		x = (u32)rnd();
+		if (i & 1)	/* an exponent that f16 knows */
+			x = (x & 0x8fffffff) | 0x30000000;
+		if (i < 2 * ARRAY_SIZE(edges))
+			x = edges[i / 2] | i << 31;
+		v = ref_decode(&formats[T3_DTYPE_F32], x);
+		assert_int_equal(t3_f16_narrow(x),
+				 ref_encode(&formats[T3_DTYPE_F16], v));
+		assert_int_equal(t3_bf16_narrow(x),
+				 ref_encode(&formats[T3_DTYPE_BF16], v));
 	}
 }
 
@@ -744,6 +772,7 @@ int main(void)
 		cmocka_unit_test(test_dtype_size),
 		cmocka_unit_test(test_known_answers),
 		cmocka_unit_test(test_16_bits_exhaustive),
+		cmocka_unit_test(test_narrow_any_f32),
 		cmocka_unit_test(test_specials_crossed),
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_rounded_once),
