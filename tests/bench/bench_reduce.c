@@ -136,7 +136,7 @@ static double now(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC_RAW, &ts);
-	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
 static int by_value(const void *a, const void *b)
