@@ -620,7 +620,6 @@ FIXTURE_TEARDOWN(errors)
 	scene_close(&self->s);
 }
 
-
 /* No descriptor may be opened any more. */
 static void close_the_table(struct rlimit *was)
 {
@@ -1120,7 +1119,7 @@ TEST_F(errors, mappings_of_another_address_space)
 
 		MUST(p == MAP_FAILED);
 		signal(SIGSEGV, SIG_DFL);
-		_exit(*(volatile __u32 *)self->s.tiles & 1);
+		_exit(__atomic_load_n(self->s.tiles, __ATOMIC_RELAXED) & 1);
 	}
 	EXPECT_EQ(1000 + SIGSEGV, reap(pid));
 }

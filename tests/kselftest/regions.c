@@ -324,12 +324,12 @@ static void *special(const char *name)
 	return (void *)at;
 }
 
-static void *vvar(void)
+static void *vvar_page(void)
 {
 	return special("[vvar]");
 }
 
-static void *vdso(void)
+static void *vdso_page(void)
 {
 	return special("[vdso]");
 }
@@ -457,24 +457,17 @@ FIXTURE_VARIANT(kind) {
 	bool or_taken;
 };
 
-#define TAKEN(name)							\
-	FIXTURE_VARIANT_ADD(kind, name) { .make = name }
-#define REFUSED(name, how, why)						\
-	FIXTURE_VARIANT_ADD(kind, name) {				\
-		.make = name, .flags = how, .error = why		\
-	}
-
-TAKEN(anon);
-TAKEN(anon_touched);
-TAKEN(anon_shared);
-TAKEN(memfd_shared);
-TAKEN(shm_file);
-TAKEN(sysv_shm);
-TAKEN(heap);
-TAKEN(huge_transparent);
-TAKEN(hugetlb);
-TAKEN(dev_zero_shared);
-TAKEN(two_mappings);
+FIXTURE_VARIANT_ADD(kind, anon) { .make = anon };
+FIXTURE_VARIANT_ADD(kind, anon_touched) { .make = anon_touched };
+FIXTURE_VARIANT_ADD(kind, anon_shared) { .make = anon_shared };
+FIXTURE_VARIANT_ADD(kind, memfd_shared) { .make = memfd_shared };
+FIXTURE_VARIANT_ADD(kind, shm_file) { .make = shm_file };
+FIXTURE_VARIANT_ADD(kind, sysv_shm) { .make = sysv_shm };
+FIXTURE_VARIANT_ADD(kind, heap) { .make = heap };
+FIXTURE_VARIANT_ADD(kind, huge_transparent) { .make = huge_transparent };
+FIXTURE_VARIANT_ADD(kind, hugetlb) { .make = hugetlb };
+FIXTURE_VARIANT_ADD(kind, dev_zero_shared) { .make = dev_zero_shared };
+FIXTURE_VARIANT_ADD(kind, two_mappings) { .make = two_mappings };
 FIXTURE_VARIANT_ADD(kind, read_only_shmem) {
 	.make = read_only_shmem, .flags = T3_REGION_READ_ONLY,
 };
@@ -498,29 +491,73 @@ FIXTURE_VARIANT_ADD(kind, read_only_anon_as_read_only) {
 	.or_taken = true,
 };
 
-REFUSED(read_only_anon, 0, EFAULT);
+FIXTURE_VARIANT_ADD(kind, read_only_anon) {
+	.make = read_only_anon, .error = EFAULT,
+};
+
 FIXTURE_VARIANT_ADD(kind, read_only_shmem_for_writing) {
 	.make = read_only_shmem, .error = EFAULT,
 };
 
-REFUSED(file_shared, 0, EMEDIUMTYPE);
-REFUSED(file_private, 0, EMEDIUMTYPE);
+FIXTURE_VARIANT_ADD(kind, file_shared) {
+	.make = file_shared, .error = EMEDIUMTYPE,
+};
+
+FIXTURE_VARIANT_ADD(kind, file_private) {
+	.make = file_private, .error = EMEDIUMTYPE,
+};
+
 FIXTURE_VARIANT_ADD(kind, file_as_read_only) {
 	.make = file_shared, .flags = T3_REGION_READ_ONLY,
 	.error = EMEDIUMTYPE,
 };
 
-REFUSED(half_file, 0, EMEDIUMTYPE);
-REFUSED(dev_mem, 0, EMEDIUMTYPE);
-REFUSED(vvar, T3_REGION_READ_ONLY, EMEDIUMTYPE);
-REFUSED(vdso, T3_REGION_READ_ONLY, EMEDIUMTYPE);
-REFUSED(missing_pages, 0, EMEDIUMTYPE);
-REFUSED(no_rights, 0, EFAULT);
-REFUSED(unmapped, 0, EFAULT);
-REFUSED(half_mapped, 0, EFAULT);
-REFUSED(half_read_only, 0, EFAULT);
-REFUSED(kernel_memory, 0, EFAULT);
-REFUSED(vsyscall, T3_REGION_READ_ONLY, EFAULT);
+FIXTURE_VARIANT_ADD(kind, half_file) {
+	.make = half_file, .error = EMEDIUMTYPE,
+};
+
+FIXTURE_VARIANT_ADD(kind, dev_mem) {
+	.make = dev_mem, .error = EMEDIUMTYPE,
+};
+
+FIXTURE_VARIANT_ADD(kind, vvar) {
+	.make = vvar_page, .flags = T3_REGION_READ_ONLY,
+	.error = EMEDIUMTYPE,
+};
+
+FIXTURE_VARIANT_ADD(kind, vdso) {
+	.make = vdso_page, .flags = T3_REGION_READ_ONLY,
+	.error = EMEDIUMTYPE,
+};
+
+FIXTURE_VARIANT_ADD(kind, missing_pages) {
+	.make = missing_pages, .error = EMEDIUMTYPE,
+};
+
+FIXTURE_VARIANT_ADD(kind, no_rights) {
+	.make = no_rights, .error = EFAULT,
+};
+
+FIXTURE_VARIANT_ADD(kind, unmapped) {
+	.make = unmapped, .error = EFAULT,
+};
+
+FIXTURE_VARIANT_ADD(kind, half_mapped) {
+	.make = half_mapped, .error = EFAULT,
+};
+
+FIXTURE_VARIANT_ADD(kind, half_read_only) {
+	.make = half_read_only, .error = EFAULT,
+};
+
+FIXTURE_VARIANT_ADD(kind, kernel_memory) {
+	.make = kernel_memory, .error = EFAULT,
+};
+
+FIXTURE_VARIANT_ADD(kind, vsyscall) {
+	.make = vsyscall, .flags = T3_REGION_READ_ONLY,
+	.error = EFAULT,
+};
 
 FIXTURE_SETUP(kind)
 {
@@ -1206,9 +1243,8 @@ TEST_F(change, unmapped_while_armed)
 	if (ret == 2)
 		ret = plan_wait_epoch(self->lane.w.member[1], 0, 2, BOUND_NS,
 				      &rank);
-	if (!ret) {
+	if (!ret)
 		ret = plan_wait_epoch(self->member, 0, 2, BOUND_NS, &rank);
-	}
 	EXPECT_EQ(-ESTALE, ret);
 	ASSERT_EQ(0, group_info(self->lane.w.group, &info));
 	EXPECT_EQ((__u32)ESTALE, info.broken);
