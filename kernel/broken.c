@@ -11,13 +11,13 @@ static const char *what(u32 error)
 {
 	switch (error) {
 	case EOWNERDEAD:
-		return "died or left while its part was needed";
+		return "died or left while an armed epoch needed it";
 	case ECANCELED:
-		return "was aborted";
+		return "aborted it";
 	case ETIMEDOUT:
-		return "made no progress before the watchdog";
+		return "made no progress for as long as the watchdog waits";
 	case ESTALE:
-		return "had memory unmapped or replaced under an armed epoch";
+		return "unmapped or replaced memory of an armed epoch";
 	default:
 		return "had an engine fail";
 	}
@@ -71,7 +71,7 @@ void t3_broken_say(struct t3_group *group, u64 cause, char *buf, size_t size)
 	if (t3_cause_rank(cause) != T3_NONE)
 		say("rank %u ", t3_cause_rank(cause));
 	else
-		say("it ");
+		say("somebody ");
 	say("%s (errno %u)", what(t3_cause_error(cause)), t3_cause_error(cause));
 
 	n = t3_group_live(group, plan);

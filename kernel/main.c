@@ -130,8 +130,6 @@ long t3_dispatch(struct t3_cmd *cmd, const struct t3_op *ops, u32 nops,
 		return -EFAULT;
 	if (usize < op->min_size)
 		return -EINVAL;
-	if (usize > PAGE_SIZE)
-		return -E2BIG;
 	memset(&buf, 0, sizeof(buf));
 	ret = copy_struct_from_user(&buf, op->size, uarg, usize);
 	if (ret)

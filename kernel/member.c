@@ -4,6 +4,7 @@
  */
 #define pr_fmt(fmt) "t3: " fmt
 
+#include <linux/file.h>
 #include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/sched/mm.h>
@@ -45,6 +46,8 @@ static void member_free(struct kref *ref)
 {
 	struct t3_member *member = container_of(ref, struct t3_member, ref);
 
+	if (!IS_ERR_OR_NULL(member->map_file))
+		fput(member->map_file);
 	xa_destroy(&member->regions);
 	mutex_destroy(&member->lock);
 	mmdrop(member->mm);
@@ -290,7 +293,10 @@ static struct t3_member *member_alloc(struct t3_group *group, u32 rank)
 	member->mm = current->mm;
 	mmgrab(member->mm);
 	t3_group_get(group);
-	ret = mmu_notifier_register(&member->notifier, member->mm);
+	member->map_file = t3_map_file();
+	ret = PTR_ERR_OR_ZERO(member->map_file);
+	if (!ret)
+		ret = mmu_notifier_register(&member->notifier, member->mm);
 	if (ret) {
 		member_put(member);
 		return ERR_PTR(ret);

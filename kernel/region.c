@@ -99,11 +99,17 @@ static int check_geometry(struct t3_member *member,
 	    check_mul_overflow((u64)(add->rows - 1), (u64)add->row_stride,
 			       &span) ||
 	    check_add_overflow(span, (u64)add->row_bytes, &span) ||
+	    span > TASK_SIZE ||
 	    check_add_overflow(span, (u64)add->base, &end) ||
-	    end > TASK_SIZE_MAX) {
+	    end > ULONG_MAX - PAGE_SIZE) {
 		t3_say(member, "REGION_ADD: base 0x%llx, %u rows of %llu bytes, stride %llu: empty, wrapping or too large",
 		       add->base, add->rows, add->row_bytes, add->row_stride);
 		return -ERANGE;
+	}
+	if (end > TASK_SIZE) {
+		t3_say(member, "REGION_ADD: base 0x%llx: 0x%llx is not the user's",
+		       add->base, end - 1);
+		return -EFAULT;
 	}
 	return 0;
 }

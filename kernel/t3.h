@@ -387,6 +387,8 @@ struct t3_group {
  * @part: its parts, changed under @lock and @part_lock, read under either;
  *	each with a reference on its plan
  * @regions: its regions, under @lock; an entry without a region is reserved
+ * @map_file: stands for the member in its mappings, which so don't keep the
+ *	member open; constant
  * @notifier: tells when the mm goes
  * @leave_work: frees all when the mm went before the file
  */
@@ -401,6 +403,7 @@ struct t3_member {
 	spinlock_t part_lock; /* see the head of this file */
 	struct t3_part *part[T3_MAX_PLANS];
 	struct xarray regions;
+	struct file *map_file;
 	struct mmu_notifier notifier;
 	struct work_struct leave_work;
 };
@@ -540,6 +543,7 @@ void t3_watchdog(struct work_struct *work);
 void t3_watchdog_start(struct t3_group *group);
 
 /* mapping.c */
+struct file *t3_map_file(void);
 int t3_mmap(struct file *file, struct vm_area_struct *vma);
 
 #endif /* T3_PRIVATE_H */
