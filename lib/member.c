@@ -6,7 +6,7 @@
 
 #include "front.h"
 
-#define ALLOC_MAX	(1ULL << 40)
+#define ALLOC_MAX	0x10000000000ULL	/* 2^40 */
 
 int t3_join(struct t3_group *group, uint32_t rank, struct t3_member **member)
 {

@@ -55,7 +55,7 @@ static int check_algorithm(const struct t3_plan_request *request)
 			       request->algorithm, request->op, most);
 	if (request->op == T3_ALL_TO_ALL && request->algorithm == T3_ALG_RING)
 		return t3_fail(EINVAL,
-			       CALL "algorithm is %u (ring), all-to-all has only %u (direct)",
+			       CALL "algorithm is %u, all-to-all has only %u (direct)",
 			       T3_ALG_RING, T3_ALG_DIRECT);
 	return 0;
 }
@@ -91,7 +91,7 @@ static int check_request(const struct t3_plan_request *request, uint32_t rank)
 				     T3_MAX_TILES);
 	if (request->op == T3_ALL_TO_ALL && request->rows % request->ranks)
 		return t3_fail(EDOM,
-			       CALL "all-to-all of %llu rows, allowed are multiples of the %u ranks",
+			       CALL "all-to-all of %llu rows, allowed are multiples of %u",
 			       (unsigned long long)request->rows, request->ranks);
 	return 0;
 }

@@ -27,16 +27,17 @@ int kernel_fail(const struct t3_member *member, const char *call, int error)
 	struct t3_group_info info = { .size = sizeof(info) };
 
 	if (error == EPERM)
-		return t3_fail(error, "%s: the member belongs to the process that joined, not to a forked child",
+		return t3_fail(error,
+			       "%s: the member belongs to the process that joined, not to its child",
 			       call);
 	if (kernel_is_broken(error) &&
 	    !kernel_call(kernel_fd(member), T3_GROUP_INFO, &info) &&
 	    info.broken == (uint32_t)error) {
 		if (error == ETIMEDOUT && info.broken_block != T3_NONE)
 			return t3_fail(error,
-				       "%s: the group broke: no progress for %u ms, block %u of rank %u lacks an update in slot %u",
-				       call, info.watchdog_ms, info.broken_block,
-				       info.broken_rank, info.broken_slot);
+				       "%s: the group broke: no progress for %u ms: rank %u, slot %u, block %u",
+				       call, info.watchdog_ms, info.broken_rank,
+				       info.broken_slot, info.broken_block);
 		return t3_fail_broken(call, (uint32_t)error, info.broken_rank);
 	}
 	return t3_fail(error, "%s: the kernel refused: %s", call,
