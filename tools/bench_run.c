@@ -17,7 +17,8 @@
 
 #include "bench.h"
 
-#define GRACE_S	5.0	/* what ranks have left after one has failed */
+#define GRACE_S		5.0	/* what ranks have left after one has failed */
+#define WATCHDOG_MS	120000	/* one step of a large GEMM takes long */
 
 /**
  * struct runner - one rank as its parent sees it; the parent's alone
@@ -68,17 +69,20 @@ static int one_rank(struct runner *r)
 	return ret;
 }
 
+/* @shown: when it was last shown; the caller's */
 static void progress(const struct bench_options *o,
-		     struct bench_control *control, double start)
+		     struct bench_control *control, double start, double *shown)
 {
 	unsigned int epoch = atomic_load(&control->epoch);
+	double now = bench_now();
 
-	if (!isatty(STDERR_FILENO) || bench_now() - start < 1)
+	if (!isatty(STDERR_FILENO) || now - start < 1 || now - *shown < 0.5)
 		return;
+	*shown = now;
 	fprintf(stderr, "\r\033[K");
 	if (epoch < o->epochs)
 		fprintf(stderr, "t3bench: epoch %u of %u, %.0f s", epoch + 1,
-			o->epochs, bench_now() - start);
+			o->epochs, now - start);
 	fflush(stderr);
 }
 
@@ -176,10 +180,7 @@ static int watch(struct runner *r, const struct bench_options *o,
 			deadline = now + GRACE_S;
 			late = true;
 		}
-		if (now - shown > 0.2) {
-			shown = now;
-			progress(o, control, start);
-		}
+		progress(o, control, start, &shown);
 		nap();
 	}
 	progress_end(start);
@@ -239,7 +240,7 @@ static void *thread_main(void *arg)
 static int run_threads(struct runner *r, const struct bench_options *o,
 		       struct bench_control *control)
 {
-	double start = bench_now(), deadline = start + o->timeout_s;
+	double start = bench_now(), deadline = start + o->timeout_s, shown = 0;
 	int failed = 0;
 	uint32_t i;
 
@@ -257,7 +258,7 @@ static int run_threads(struct runner *r, const struct bench_options *o,
 			failed = 1;
 			deadline = bench_now() + GRACE_S;
 		}
-		progress(o, control, start);
+		progress(o, control, start, &shown);
 		nap();
 	}
 	progress_end(start);
@@ -274,6 +275,40 @@ static int run_threads(struct runner *r, const struct bench_options *o,
 	return failed;
 }
 
+/* Bytes that one rank takes. */
+static double rank_bytes(const struct bench_options *o)
+{
+	double size = bench_dtype_size(o->dtype);
+	double factor = size < 4 ? 4 : size;	/* f16, bf16: multiplied in f32 */
+	double matrix = (double)o->m * o->n;
+	double bytes = matrix * size * (o->op == T3_ALL_TO_ALL ? 2 : 1);
+
+	if (!o->k)
+		return bytes + matrix * size;
+	bytes += ((double)o->m + o->n) * o->k * factor;
+	return size < 4 ? bytes + matrix * 4 : bytes;
+}
+
+/* Better said before than by the kernel's killing a rank. */
+static bool enough_memory(const struct bench_options *o)
+{
+	double want = rank_bytes(o) * o->ranks, have = -1;
+	FILE *f = fopen("/proc/meminfo", "r");
+	unsigned long kib;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %lu kB", &kib) == 1)
+			have = kib * 1024.;
+	if (f)
+		fclose(f);
+	if (have < 0 || want < have)
+		return true;
+	fprintf(stderr, "t3bench: %u ranks need %.1f GiB, %.1f GiB are available; try a smaller -m\n",
+		o->ranks, want / (1 << 30), have / (1 << 30));
+	return false;
+}
+
 /**
  * bench_run - run all ranks to their end
  *
@@ -285,12 +320,15 @@ int bench_run(const struct bench_options *o, struct bench_control *control)
 		.size = sizeof(options),
 		.engine = o->engine,
 		.workers = o->workers,
+		.watchdog_ms = WATCHDOG_MS,
 	};
 	struct t3_group *group;
 	struct runner *r;
 	uint32_t i;
 	int ret;
 
+	if (!enough_memory(o))
+		return 1;
 	if (t3_group_create(o->ranks, &options, &group)) {
 		fprintf(stderr, "t3bench: t3_group_create: %s\n", t3_error());
 		return 1;
