@@ -42,7 +42,8 @@ include tests/build.mk
 demo:
 	@tools/setup/install-packages demo
 	@tools/setup/fetch-kernels demo
-	@$(MAKE) --no-print-directory -j$(JOBS) demo-build
+	@tools/setup/quietly build $(B)/logs/demo-build.log \
+		$(MAKE) --no-print-directory -j$(JOBS) demo-build
 	@tools/demo
 
 demo-build: all $(B)/module/6.1/t3.ko
@@ -51,7 +52,8 @@ demo-build: all $(B)/module/6.1/t3.ko
 check:
 	@tools/setup/install-packages check
 	@tools/setup/fetch-kernels check
-	@bad=; $(MAKE) --no-print-directory -k -j$(JOBS) check-build || bad=build; \
+	@bad=; tools/setup/quietly build $(B)/logs/check-build.log \
+		$(MAKE) --no-print-directory -k -j$(JOBS) check-build || bad=build; \
 	$(MAKE) --no-print-directory check-run BROKEN=$$bad
 
 clean:
