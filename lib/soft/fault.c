@@ -89,14 +89,23 @@ int soft_abort(struct t3_member *member)
 	return 0;
 }
 
-/* Is it sure that no thread of a rank runs triggers? */
-static bool drained(struct soft_member *m, u32 rank)
+/*
+ * Is it sure that no thread of a rank runs triggers? Of ranks in this process
+ * our own count says so, which no stranger can write.
+ */
+static bool drained(struct soft_member *m, u32 rank, u64 waited)
 {
 	struct soft_slot *slot = soft_slot_of(m, rank);
+	bool local, runs;
 
-	if (!t3_load_acquire(&slot->inflight))
-		return true;
-	return soft_surely_dead(m, rank);
+	pthread_mutex_lock(&soft_lock);
+	local = m->domain->member[rank];
+	runs = local && t3_load_acquire(&m->domain->member[rank]->running);
+	pthread_mutex_unlock(&soft_lock);
+	if (local)
+		return !runs || waited > DRAIN_OWN_NS;
+	return !t3_load_acquire(&slot->inflight) || waited > DRAIN_PEER_NS ||
+	       soft_surely_dead(m, rank);
 }
 
 /*
@@ -110,13 +119,14 @@ void soft_drain(struct soft_member *m)
 	u64 begin = t3_now();
 	u32 rank;
 
+	if (t3_load_acquire(&m->drained))
+		return;
 	for (rank = 0; rank < m->m.ranks; rank++) {
-		u64 limit = m->domain->member[rank] ? DRAIN_OWN_NS :
-						      DRAIN_PEER_NS;
-
-		while (!drained(m, rank) && t3_now() - begin < limit)
+		while (!drained(m, rank, t3_now() - begin))
 			sched_yield();
 	}
+	/* Nobody begins any more. */
+	t3_store_release(&m->drained, 1);
 }
 
 /* What a rank did, for sentences. */

@@ -191,7 +191,8 @@ static void *watch(void *arg)
 
 	robust_hold(&robust, &m->slot->word);
 	t3_store_release(&m->slot->state, SOFT_JOINED);
-	soft_futex_wake(&m->slot->state);
+	t3_store_release(&m->watching, 1);
+	soft_futex_wake(&m->watching);
 	if (m->m.options.watchdog_ms < 200)
 		period = m->m.options.watchdog_ms * 250000ULL;
 	while (!t3_load_acquire(&m->stop)) {
@@ -218,8 +219,8 @@ int soft_watch_start(struct soft_member *m)
 
 	if (ret)
 		return ret;
-	while (t3_load_acquire(&m->slot->state) != SOFT_JOINED)
-		soft_futex_wait(&m->slot->state, SOFT_JOINING, 10000000);
+	while (!t3_load_acquire(&m->watching))
+		soft_futex_wait(&m->watching, 0, 10000000);
 	return 0;
 }
 

@@ -327,6 +327,15 @@ static int fetch_own(struct soft_plan *plan, struct soft_copy *copy,
 			     plan->p.member->ranks, verdict);
 }
 
+/* Read each number once: the file may change under us. */
+static void read_part(const struct soft_part *from, struct soft_part *to)
+{
+	to->blob_at = t3_load(&from->blob_at);
+	to->blob_bytes = t3_load(&from->blob_bytes);
+	to->state_at = t3_load(&from->state_at);
+	to->state_bytes = t3_load(&from->state_bytes);
+}
+
 int soft_part_fetch(struct soft_plan *plan, u32 rank, struct soft_copy *copy,
 		    struct t3_verdict *verdict)
 {
@@ -334,7 +343,7 @@ int soft_part_fetch(struct soft_plan *plan, u32 rank, struct soft_copy *copy,
 	struct soft_domain *d = m->domain;
 	struct soft_part *part = &copy->part;
 
-	*part = d->head->slot[rank].part[plan->p.slot];
+	read_part(&d->head->slot[rank].part[plan->p.slot], part);
 	if (rank == m->m.rank)
 		return fetch_own(plan, copy, verdict);
 	if (part->blob_bytes < sizeof(struct blob_head) ||

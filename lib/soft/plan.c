@@ -148,7 +148,13 @@ static u32 first_in(struct setup *s, enum soft_part_state state)
 
 static int refused(struct setup *s, u32 rank)
 {
-	struct t3_verdict v = part_of(s, rank)->verdict;
+	const struct t3_verdict *theirs = &part_of(s, rank)->verdict;
+	struct t3_verdict v = {
+		.error = t3_load(&theirs->error),
+		.rank = t3_load(&theirs->rank),
+		.trigger = t3_load(&theirs->trigger),
+		.detail = t3_load(&theirs->detail),
+	};
 
 	/* A stranger may have written it: an errno it is in any case. */
 	if (!v.error || v.error > 4095)
@@ -162,6 +168,23 @@ static int refused(struct setup *s, u32 rank)
 	return t3_fail_verdict("t3_plan_add", &v);
 }
 
+/* The first rank that is gone and has not attached. */
+static u32 first_gone(struct setup *s)
+{
+	u64 generation = s->plan->p.generation;
+	u32 rank;
+
+	for (rank = 0; rank < s->m->m.ranks; rank++) {
+		u32 gone = soft_gone(s->m, rank);
+		u64 word = t3_load_acquire(&part_of(s, rank)->word);
+
+		if (gone && !(word >> 8 == generation &&
+			      (word & 0xff) >= SOFT_ATTACHED))
+			return rank;
+	}
+	return T3_NONE;
+}
+
 /*
  * After a wait for all: did it go well? Who gave up may have done so because
  * another refused: then that is the verdict, and it is there to be seen.
@@ -170,9 +193,13 @@ static int judge(struct setup *s)
 {
 	u32 gave_up = first_in(s, SOFT_GIVEN_UP);
 	u32 refuses = first_in(s, SOFT_REFUSED);
+	u32 gone = first_gone(s);
 
 	if (refuses != T3_NONE)
 		return refused(s, refuses);
+	/* Others give up because of it. */
+	if (gone != T3_NONE)
+		return one_left(s, gone);
 	if (gave_up != T3_NONE)
 		return one_left(s, gave_up);
 	if (s->rank != T3_NONE)
@@ -344,7 +371,7 @@ static int agree(struct setup *s)
 	if (!ret)
 		ret = judge(s);
 	if (!ret && s->m->m.rank) {
-		ret = attach(s, part_of(s, 0)->machine_at);
+		ret = attach(s, t3_load(&part_of(s, 0)->machine_at));
 		if (ret)
 			t3_fail_verdict("t3_plan_add", s->verdict);
 	}

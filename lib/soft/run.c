@@ -243,6 +243,22 @@ static void run_task(struct soft_member *m, struct soft_plan *plan, u32 trigger)
 			remote_rank(plan, task, trigger));
 }
 
+/* Announced to our own process's breakers, then to all. */
+static bool enter(struct soft_member *m)
+{
+	t3_add32(&m->running, 1);
+	if (likely(t3_machine_enter(&m->slot->inflight, soft_broken(m))))
+		return true;
+	t3_add32(&m->running, (u32)-1);
+	return false;
+}
+
+static void leave(struct soft_member *m)
+{
+	t3_machine_leave(&m->slot->inflight);
+	t3_add32(&m->running, (u32)-1);
+}
+
 /* At most an epoch's work at once: what the queue says is not believed. */
 static u32 run_plan(struct soft_member *m, struct soft_plan *plan)
 {
@@ -260,10 +276,10 @@ static u32 run_plan(struct soft_member *m, struct soft_plan *plan)
 			give_up(m, plan, SOFT_WHY_CORRUPT, rank);
 			return 0;
 		}
-		if (!t3_machine_enter(&m->slot->inflight, soft_broken(m)))
+		if (!enter(m))
 			return 0;
 		run_task(m, plan, trigger);
-		t3_machine_leave(&m->slot->inflight);
+		leave(m);
 		ran++;
 	}
 	return ran;

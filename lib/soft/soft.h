@@ -251,11 +251,15 @@ struct soft_plan;
  * @plan: by slot; written before the bit is set
  * @users: [slot] threads that look at the plan without the user's promise that
  *	it stays; see soft_plan_get()
+ * @running: threads of ours that run triggers: soft_slot.inflight, where no
+ *	stranger writes
+ * @drained: the group broke, and nobody runs triggers any more
  * @crowded: more ranks than processors: don't spin
  * @spin: nanoseconds to spin before sleeping; a guess, anybody may change it
  * @dead_since: [rank] when it was first seen dead; 0 not yet
  * @check: guards what soft_check() keeps: @dead_since and the plans' watchdogs
  * @watcher: holds the robust list, looks for deaths, is the watchdog
+ * @watching: futex: 1: the watcher holds the robust list
  * @watch_word: futex: wakes the watcher
  * @watch_idle: 1: the watcher sleeps until woken. It sets this, then looks for
  *	an armed epoch; whoever arms looks here after that, with a full fence
@@ -276,11 +280,14 @@ struct soft_member {
 	u64 live;
 	struct soft_plan *plan[T3_MAX_PLANS];
 	u32 users[T3_MAX_PLANS];
+	u32 running;
+	u32 drained;
 	bool crowded;
 	u32 spin;
 	u64 dead_since[T3_MAX_RANKS];
 	pthread_mutex_t check;
 	pthread_t watcher;
+	u32 watching;
 	u32 watch_word;
 	u32 watch_idle;
 	u32 stop;

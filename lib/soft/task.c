@@ -3,7 +3,9 @@
  * Triggers with all numbers turned into addresses, once, when a plan is made.
  */
 #define _GNU_SOURCE
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/sysmacros.h>
 #include <sys/uio.h>
 
 #include "grid.h"
@@ -31,6 +33,30 @@ static bool read_byte(pid_t pid, u64 at)
 	return process_vm_readv(pid, &here, 1, &there, 1, 0) == 1;
 }
 
+/*
+ * Is the process a member of the group, as its slot says? Only members map the
+ * file, so nobody can have us read a stranger's memory.
+ */
+static bool maps_group(const struct soft_domain *domain, pid_t pid)
+{
+	unsigned long long inode;
+	unsigned int major, minor;
+	bool found = false;
+	char line[512];
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/%d/maps", pid);
+	f = fopen(line, "re");
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%*s %*s %*s %x:%x %llu", &major, &minor,
+			       &inode) == 3 && inode == domain->ino &&
+			makedev(major, minor) == domain->dev;
+	fclose(f);
+	return found;
+}
+
 /* Can the process be read, here and now? */
 static int probe_remote(struct soft_member *m, u32 rank,
 			const struct soft_place *place, pid_t *reader,
@@ -42,8 +68,8 @@ static int probe_remote(struct soft_member *m, u32 rank,
 
 	if (!soft_same_pids(m, rank) || pid <= 0)
 		why = "it lives in another PID namespace";
-	else if (soft_start_time(pid) != t3_load(&slot->start))
-		why = "its process can't be identified";
+	else if (!maps_group(m->domain, pid))
+		why = "its process can't be seen to be a member";
 	else if (read_byte(pid, place->base) &&
 		 read_byte(pid, place->base + place->bytes - 1))
 		why = NULL;

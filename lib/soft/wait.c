@@ -80,11 +80,9 @@ int soft_until(struct soft_member *m, soft_done_fn done, void *arg,
 		if (soft_is_broken(m))
 			return -EOWNERDEAD;
 		/* A queue that a stranger fills may not hold us for ever. */
-		if (ran && ++round % 64)
+		if (++round % 64 && (ran || (timeout_ms &&
+					     soft_spin(m, done, arg))))
 			continue;
-		if (timeout_ms && soft_spin(m, done, arg))
-			if (++round % 64)
-				continue;
 		now = t3_now();
 		if (now >= deadline)
 			return -ETIME;
