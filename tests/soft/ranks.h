@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR MIT */
+/*
+ * Ranks as threads or as processes, for the soft engine's tests, and a little
+ * TAP.
+ */
+#ifndef T3_TEST_RANKS_H
+#define T3_TEST_RANKS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include <t3.h>
+
+/* What a rank does. Return: 0; else it has said what is wrong. */
+typedef int (*rank_fn)(struct t3_member *member, void *arg);
+
+/* Say what is wrong at a rank. Return: 1. */
+int rank_fails(const struct t3_member *member, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Give up in a rank's function where a call fails. */
+#define RANK_TRY(member, call) do {					\
+	int ret_ = (call);						\
+	if (ret_)							\
+		return rank_fails(member, "%s:%d: %s: %d: %s", __FILE__,\
+				  __LINE__, #call, ret_, t3_error());	\
+} while (0)
+
+/* Give up in a rank's function where something is not so. */
+#define RANK_CHECK(member, cond) do {					\
+	if (!(cond))							\
+		return rank_fails(member, "%s:%d: not so: %s (%s)",	\
+				  __FILE__, __LINE__, #cond, t3_error());\
+} while (0)
+
+/* The same on a call that must give a certain error. */
+#define RANK_GIVES(member, error, call) do {				\
+	int ret_ = (call);						\
+	if (ret_ != -(error))						\
+		return rank_fails(member, "%s:%d: %s: %d, not %s: %s",	\
+				  __FILE__, __LINE__, #call, ret_,	\
+				  #error, t3_error());			\
+} while (0)
+
+/* The options of a group of the soft engine with no workers. */
+struct t3_options soft_options(void);
+
+/* A group, or the test ends here. */
+struct t3_group *new_group(uint32_t ranks, const struct t3_options *options);
+
+/**
+ * run_ranks - a whole group
+ * @processes: each rank is a forked process; else a thread
+ * @ranks: how many
+ * @options: NULL: soft_options()
+ * @fn: joins are made and left around it
+ * @arg: for @fn
+ *
+ * Return: how many ranks failed.
+ */
+int run_ranks(bool processes, uint32_t ranks, const struct t3_options *options,
+	      rank_fn fn, void *arg);
+
+/* Fork a rank that joins @group. Return: its process. */
+pid_t fork_rank(struct t3_group *group, uint32_t rank, rank_fn fn, void *arg);
+
+/* Wait for a forked rank. Return: 0 where it exited with 0. */
+int reap_rank(pid_t pid);
+
+/* Milliseconds since some time. */
+uint64_t now_ms(void);
+void sleep_ms(uint32_t ms);
+
+/* TAP. */
+void tap_ok(bool ok, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void tap_skip(const char *why);
+/* Print the plan. Return: the exit status. */
+int tap_end(void);
+
+#endif /* T3_TEST_RANKS_H */
