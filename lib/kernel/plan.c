@@ -51,6 +51,27 @@ static void fill_add(const struct t3_plan *plan, struct t3_plan_add *add,
 	};
 }
 
+static int fail_submit(struct t3_plan *plan, int error,
+		       const struct t3_verdict *found,
+		       struct t3_verdict *verdict)
+{
+	struct t3_group_info info = { .size = sizeof(info) };
+
+	if (error == ESTALE &&
+	    !kernel_call(kernel_fd(plan->member), T3_GROUP_INFO, &info) &&
+	    !info.broken) {
+		/* The others' parts of this generation have come and gone. */
+		plan->submitted = true;
+		return t3_fail(EPIPE,
+			       "%s: the other ranks gave this plan up before this one came",
+			       CALL);
+	}
+	if (found->error != (uint32_t)error)
+		return kernel_fail(plan->member, CALL, error);
+	*verdict = *found;
+	return t3_fail_verdict(CALL, verdict);
+}
+
 /* Submit; a peer may be slow to give up its part of the slot's last plan. */
 static int submit(struct t3_plan *plan, struct t3_plan_add *add,
 		  uint64_t deadline, struct t3_verdict *verdict)
@@ -72,10 +93,7 @@ static int submit(struct t3_plan *plan, struct t3_plan_add *add,
 	}
 	if (!ret)
 		return 0;
-	*verdict = add->verdict;
-	if (verdict->error == (uint32_t)-ret)
-		return t3_fail_verdict(CALL, verdict);
-	return kernel_fail(plan->member, CALL, -ret);
+	return fail_submit(plan, -ret, &add->verdict, verdict);
 }
 
 static int fail_late(const struct t3_plan *plan)

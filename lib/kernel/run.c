@@ -136,11 +136,17 @@ static int wait_once(struct t3_plan *plan, uint64_t ns, uint32_t *rank)
 	return ret < 0 ? -errno : 0;
 }
 
-static int fail_wait(struct t3_plan *plan, const char *call, int error,
+/* @block: the one that was waited for; T3_NONE: the epoch was. */
+static int fail_wait(struct t3_plan *plan, int error, uint32_t block,
 		     uint32_t rank, uint32_t timeout_ms)
 {
+	const char *call = block == T3_NONE ? "t3_wait" : "t3_wait_block";
+
 	if (error != ETIME)
 		return kernel_fail(plan->member, call, error);
+	if (block != T3_NONE)
+		return t3_fail(error, "%s: block %u is not final within %u ms",
+			       call, block, timeout_ms);
 	if (rank == T3_NONE)
 		return t3_fail(error, "%s: epoch %u has not retired within %u ms",
 			       call, plan->epoch, timeout_ms);
@@ -162,7 +168,7 @@ int kernel_wait(struct t3_plan *plan, uint32_t timeout_ms)
 	do {
 		ret = wait_once(plan, t3_time_left(deadline), &rank);
 	} while (ret == -EINTR);
-	return ret ? fail_wait(plan, "t3_wait", -ret, rank, timeout_ms) : 0;
+	return ret ? fail_wait(plan, -ret, T3_NONE, rank, timeout_ms) : 0;
 }
 
 static bool has_updates(const struct kernel_plan *plan, uint32_t block,
@@ -185,11 +191,9 @@ int kernel_wait_block(struct t3_plan *plan, uint32_t block, uint32_t updates,
 				    &rank);
 
 		if (ret && ret != -EINTR && ret != -ETIME)
-			return fail_wait(plan, "t3_wait_block", -ret, rank,
-					 timeout_ms);
+			return fail_wait(plan, -ret, block, rank, timeout_ms);
 		if (!left && !has_updates(kernel_plan(plan), block, updates))
-			return fail_wait(plan, "t3_wait_block", ETIME, rank,
-					 timeout_ms);
+			return fail_wait(plan, ETIME, block, rank, timeout_ms);
 	}
 	return 0;
 }

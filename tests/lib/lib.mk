@@ -42,6 +42,13 @@ CHECK_SUITES += $(LIBT)/$(1) $(LIBT)/$(1)_san
 endef
 $(foreach t,$(LIBT_TESTS),$(eval $(call LIBT_rule,$(t))))
 
+# The whole library, as others link it; for the kernel engine in VMs.
+$(LIBT)/engines: tests/lib/test_engines.c $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_T3) -pthread -MMD -MP $^ -o $@ $(LDFLAGS) -lcmocka
+
+CHECK_SUITES += $(LIBT)/engines tests/lib/kernel-6.1 tests/lib/kernel-6.12
+
 # Where others compile meanwhile, the exhaustive one takes minutes.
 CHECK_LIMITS += lib/planner=900 lib/planner_san=900
 CHECK_SUITES += tests/lib/api
