@@ -44,15 +44,23 @@ static double once(const struct job *j)
 	return now() - start;
 }
 
-/* A bad setting may be a hundred times slower: it gets three seconds or so. */
+/* The same at both ranks. */
+static double slowest(double us)
+{
+	double most;
+
+	MPI_Allreduce(&us, &most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+	return most;
+}
+
+/* A bad setting may be a hundred times slower: it gets a second or so. */
 static int iterations_left(double us, size_t bytes)
 {
 	int n = iterations_for(bytes);
-	double slower;
+	double slower = slowest(us);
 
-	MPI_Allreduce(&us, &slower, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	if (n * slower > 3e6)
-		n = (int)(3e6 / slower);
+	if (n * slower > 1e6)
+		n = (int)(1e6 / slower);
 	return n < 3 ? 3 : n;
 }
 
@@ -63,7 +71,7 @@ static int measure(struct job *j)
 	double *mine, *all, us = 0;
 	unsigned long wrong, total;
 
-	for (i = 0; i < WARMUP; i++)
+	for (i = 0; i < WARMUP && slowest(us) < 1e5; i++)
 		us = once(j);
 	iterations = iterations_left(us, bytes);
 	mine = calloc(iterations, sizeof(double));
