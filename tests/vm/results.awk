@@ -32,6 +32,8 @@ $2 == "start" {
 	sub(/^ +/, "")
 	where = name[n] = $0
 	tap = 0
+	# each command's list is its own
+	print "TAP version 13"
 	print "# " item ": " name[n]
 	fflush()
 	next
