@@ -32,14 +32,6 @@ inline retire(r)
 byte returned[RANKS];	/* the epoch for which arm has returned last */
 #endif
 
-/* The steps of one completion, as alternatives of a loop. */
-#if GRAIN == 0
-#define COMPLETION	:: read_due() :: count_edge() \
-			:: first_of_firing() :: last_of_firing()
-#else
-#define COMPLETION	:: count_edge()
-#endif
-
 proctype member(byte r)
 {
 	byte e = START, k, v = NONE, i, seen = NONE;
@@ -144,18 +136,39 @@ proctype producer(byte r; byte first; byte last)
 	od
 }
 
+/* The update is counted before the successors and the retire counters. */
+#ifdef MUT_COUNT_LATE
+#define LATE_DONE	!late
+#else
+#define LATE_DONE	true
+#endif
+
 proctype trigger(byte t)
 {
 	byte v = NONE, i, seen = NONE;
+#ifdef MUT_COUNT_LATE
+	bool late;
+#endif
 
 end:	do
 	:: d_step {
-		ready[t] && v == NONE ->
-		ready[t] = 0;
+		IS_READY(t) && v == NONE && LATE_DONE ->
+		ready = ready & ~(1 << t);
 		end_trigger(t);
+#ifndef MUT_COUNT_LATE
 		count[t_dst[t]] = (count[t_dst[t]] + 1) & EMASK;
+#else
+		late = true;
+#endif
 		v = t
 	   }
+#ifdef MUT_COUNT_LATE
+	:: d_step {
+		v == NONE && late ->
+		count[t_dst[t]] = (count[t_dst[t]] + 1) & EMASK;
+		late = false
+	   }
+#endif
 	COMPLETION
 	od
 }

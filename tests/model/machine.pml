@@ -7,7 +7,8 @@
  * with one where that hides no behaviour (each such place says why). With
  * -DGRAIN=0 the three accesses of a firing (read `due`, add to `have`, write
  * `due`) are steps of their own; with 1 they are one step; with 2 all adds to
- * triggers are one step, and all adds to retire counters another.
+ * triggers are one step, and all adds to retire counters another; with 3 all
+ * adds of one completion are one step.
  *
  * All counters are as after START epochs and wrap: epochs, tiles and counts
  * at 8, edges at HMASK + 1, so every model crosses the wrap of each of them.
@@ -43,7 +44,8 @@ byte armed[RANKS];
 byte retired[RANKS];
 
 /* The ready queue: one bit a trigger, taken by whoever runs it. */
-bool ready[TRIGGERS];
+unsigned ready : TRIGGERS;
+#define IS_READY(t)	((ready >> (t)) & 1)
 
 /*
  * The memory of the blocks. What a block holds is an epoch and a set of
@@ -196,9 +198,9 @@ inline fire()
 {
 	if
 	:: NODE < TRIGGERS ->
-		assert(!ready[NODE]);
+		assert(!IS_READY(NODE));
 		begin_trigger(NODE);
-		ready[NODE] = 1
+		ready = ready | (1 << NODE)
 	:: else ->
 		retire(NODE - TRIGGERS)
 	fi
@@ -272,6 +274,12 @@ inline count_edge()
 		v != NONE ->
 #if GRAIN == 1
 		whole_edge()
+#elif GRAIN == 3
+		do
+		:: v != NONE -> whole_edge()
+		:: else -> break
+		od;
+		n = 0
 #else
 		n = (NODE < TRIGGERS);
 		do
@@ -283,6 +291,14 @@ inline count_edge()
 	}
 }
 
+#endif
+
+/* The steps of one completion, as alternatives of a loop. */
+#if GRAIN == 0
+#define COMPLETION	:: read_due() :: count_edge() \
+			:: first_of_firing() :: last_of_firing()
+#else
+#define COMPLETION	:: count_edge()
 #endif
 
 /*

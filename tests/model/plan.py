@@ -185,13 +185,13 @@ def values(prog):
     return {at: sum(1 << r for r in s) for at, s in held.items()}
 
 
-def array(name, rows, width=None, fill=255):
+def array(name, rows, width=None, fill=255, kind="byte"):
     """One constant table: hidden, so it is no part of the model's state."""
     if width:
         rows = [x for row in rows for x in list(row) + [fill] * (width - len(row))]
     rows = rows or [fill]
-    print("hidden byte %s[%d] = {%s};" % (name, len(rows),
-                                          ", ".join(map(str, rows))))
+    print("hidden %s %s[%d] = {%s};" % (kind, name, len(rows),
+                                        ", ".join(map(str, rows))))
 
 
 def mask(ranks):
@@ -232,6 +232,10 @@ def emit(name, graph):
                     for t in triggers], srcs)
     array("t_want", [[held[s] for s in t.sources] for t in triggers], srcs)
     array("t_nsrc", [len(t.sources) for t in triggers])
+    array("t_rank", [t.dst[0] for t in triggers])
+    array("owned", [sum(1 << i for i, t in enumerate(triggers)
+                        if t.dst[0] == r) for r in range(prog.ranks)],
+          kind="short")
     array("t_ranks", [mask([t.dst[0]] + [key[0] for key, _ in t.sources])
                       for t in triggers])
 
