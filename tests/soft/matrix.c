@@ -216,7 +216,8 @@ int work_begin(struct work *work, struct t3_member *member,
 	}
 	collective.region = work->region[0];
 	collective.second = work->region[1];
-	RANK_TRY(member, t3_plan_add(member, &collective, &work->plan));
+	if (t3_plan_add(member, &collective, &work->plan))
+		return rank_fails(member, "t3_plan_add: %s", t3_error());
 	return 0;
 }
 
@@ -269,18 +270,19 @@ int work_produce(struct work *work)
 /* How far a result may be from the sum, for this sum of magnitudes. */
 static double bound(const struct shape *shape, uint32_t ranks, double sum)
 {
-	static const double eps[] = {
-		[T3_DTYPE_F32] = 0x1p-24,
-		[T3_DTYPE_F64] = 0x1p-53,
-		[T3_DTYPE_F16] = 0x1p-11,
-		[T3_DTYPE_BF16] = 0x1p-8,
-		[T3_DTYPE_I32] = 0,
+	/* Bits of a significand: half its last is the error of a rounding. */
+	static const int digits[] = {
+		[T3_DTYPE_F32] = 24,
+		[T3_DTYPE_F64] = 53,
+		[T3_DTYPE_F16] = 11,
+		[T3_DTYPE_BF16] = 8,
+		[T3_DTYPE_I32] = 64,
 	};
+	bool wide = shape->dtype == T3_DTYPE_F64 || shape->dtype == T3_DTYPE_I32;
 
 	/* A sum in f32 and a rounding at each hop, N - 1 of them at most. */
-	return sum * ranks * 1.01 * (eps[shape->dtype] +
-	       (shape->dtype == T3_DTYPE_F64 ||
-		shape->dtype == T3_DTYPE_I32 ? 0 : 0x1p-24));
+	return sum * ranks * 1.01 * (ldexp(1, -digits[shape->dtype]) +
+				     (wide ? 0 : ldexp(1, -24)));
 }
 
 static int check_sum(struct work *work, uint32_t epoch, uint64_t row,
@@ -361,8 +363,8 @@ int work_check(struct work *work, uint32_t epoch)
 		}
 	}
 	RANK_CHECK(work->member, buffer_intact(&work->buffer[0]));
-	RANK_CHECK(work->member, !work->region[1] ||
-				 buffer_intact(&work->buffer[1]));
+	if (work->region[1])
+		RANK_CHECK(work->member, buffer_intact(&work->buffer[1]));
 	return 0;
 }
 

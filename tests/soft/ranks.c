@@ -2,6 +2,7 @@
 #include "ranks.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,45 @@ int rank_fails(const struct t3_member *member, const char *format, ...)
 	fprintf(stderr, "# rank %u of %u: %s\n", t3_rank(member),
 		t3_ranks(member), line);
 	return 1;
+}
+
+/* Where a rank's thread goes when its function is to end. */
+struct rank_end {
+	jmp_buf at;
+};
+
+static __thread struct rank_end *rank_end;
+
+static void end_rank(void)
+{
+	if (!rank_end)
+		exit(1);
+	longjmp(rank_end->at, 1);
+}
+
+void rank_check(const struct t3_member *member, bool ok, const char *format,
+		...)
+{
+	char line[1024];
+	va_list args;
+
+	if (ok)
+		return;
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	rank_fails(member, "%s", line);
+	end_rank();
+}
+
+void rank_gives(const struct t3_member *member, int want, int ret,
+		const char *where, const char *call)
+{
+	if (ret == want)
+		return;
+	rank_fails(member, "%s: %s: %d, not %d: %s", where, call, ret, want,
+		   t3_error());
+	end_rank();
 }
 
 struct t3_options soft_options(void)
@@ -61,6 +101,14 @@ struct rank_run {
 	int failed;
 };
 
+static int call_rank(struct rank_run *run, struct t3_member *member)
+{
+	struct rank_end end;
+
+	rank_end = &end;
+	return setjmp(end.at) ? 1 : run->fn(member, run->arg);
+}
+
 static int run_one(struct rank_run *run)
 {
 	struct t3_member *member;
@@ -71,7 +119,8 @@ static int run_one(struct rank_run *run)
 			t3_error());
 		return 1;
 	}
-	failed = run->fn(member, run->arg);
+	failed = call_rank(run, member);
+	rank_end = NULL;
 	if (t3_leave(member) && !failed) {
 		fprintf(stderr, "# rank %u: t3_leave: %s\n", run->rank,
 			t3_error());

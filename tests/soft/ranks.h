@@ -19,29 +19,25 @@ typedef int (*rank_fn)(struct t3_member *member, void *arg);
 int rank_fails(const struct t3_member *member, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Give up in a rank's function where a call fails. */
-#define RANK_TRY(member, call) do {					\
-	int ret_ = (call);						\
-	if (ret_)							\
-		return rank_fails(member, "%s:%d: %s: %d: %s", __FILE__,\
-				  __LINE__, #call, ret_, t3_error());	\
-} while (0)
+/* End the rank's function where @ok is false: it fails. */
+void rank_check(const struct t3_member *member, bool ok, const char *format,
+		...) __attribute__((format(printf, 3, 4)));
+/* Likewise where @ret is not @want. */
+void rank_gives(const struct t3_member *member, int want, int ret,
+		const char *where, const char *call);
 
-/* Give up in a rank's function where something is not so. */
-#define RANK_CHECK(member, cond) do {					\
-	if (!(cond))							\
-		return rank_fails(member, "%s:%d: not so: %s (%s)",	\
-				  __FILE__, __LINE__, #cond, t3_error());\
-} while (0)
+#define RANK_TEXT_(line)	#line
+#define RANK_TEXT(line)		RANK_TEXT_(line)
+#define RANK_HERE		__FILE__ ":" RANK_TEXT(__LINE__)
 
-/* The same on a call that must give a certain error. */
-#define RANK_GIVES(member, error, call) do {				\
-	int ret_ = (call);						\
-	if (ret_ != -(error))						\
-		return rank_fails(member, "%s:%d: %s: %d, not %s: %s",	\
-				  __FILE__, __LINE__, #call, ret_,	\
-				  #error, t3_error());			\
-} while (0)
+/* A call that may not fail, something that must be so, and a certain error. */
+#define RANK_TRY(member, call)						\
+	rank_gives(member, 0, call, RANK_HERE, #call)
+#define RANK_CHECK(member, cond)					\
+	rank_check(member, cond, RANK_HERE ": not so: %s (%s)", #cond,	\
+		   t3_error())
+#define RANK_GIVES(member, error, call)					\
+	rank_gives(member, -(error), call, RANK_HERE, #call)
 
 /* The options of a group of the soft engine with no workers. */
 struct t3_options soft_options(void);

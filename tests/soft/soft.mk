@@ -51,3 +51,12 @@ CHECK_SUITES += $(SOFT_PROGRAMS:%=$(B)/tests/%_plain) \
 	$(SOFT_PROGRAMS:%=$(B)/tests/soft/$(variant)/tests/%.o) \
 	$(STRESS_PROGRAMS:%=$(B)/tests/soft/$(variant)/tests/%.o))
 -include $(wildcard $(B)/tests/soft/*/*.d $(B)/tests/soft/*/*/*.d $(B)/tests/soft/*/*/*/*.d)
+
+# The full counts: a million epochs, a thousand kills, ten thousand plans.
+.PHONY: stress
+stress: $(B)/tests/stress/stress_epochs_plain $(B)/tests/soft/test_death_plain \
+		$(B)/tests/soft/test_life_plain $(B)/tests/soft/test_hostile_asan
+	T3_TEST_EPOCHS=1000000 $(B)/tests/stress/stress_epochs_plain
+	T3_TEST_KILLS=1000 $(B)/tests/soft/test_death_plain
+	T3_TEST_CYCLES=10000 $(B)/tests/soft/test_life_plain
+	T3_TEST_ROUNDS=200 $(B)/tests/soft/test_hostile_asan
