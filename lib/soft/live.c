@@ -33,7 +33,8 @@ u64 soft_start_time(pid_t pid)
 	if (!f)
 		return 0;
 	/* The name, in brackets, may hold anything: go on from its end. */
-	if (fgets(line, sizeof(line), f) && (p = strrchr(line, ')')))
+	p = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	if (p)
 		sscanf(p + 1, " %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu",
 		       &start);
 	fclose(f);

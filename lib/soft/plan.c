@@ -239,8 +239,10 @@ static void *map_state(struct soft_plan *plan, u64 at, u64 bytes)
 	void *memory = soft_map(soft_member(plan->p.member)->domain, at, bytes,
 				true);
 
-	if (memory)
+	if (memory) {
 		plan->map[plan->maps++] = memory;
+		soft_populate((uintptr_t)memory, bytes, true);
+	}
 	return memory;
 }
 

@@ -12,8 +12,8 @@
 #define MADV_POPULATE_WRITE	23
 #endif
 
-/* Touch all pages, as a write would, without changing them. */
-static int populate(u64 first, u64 bytes, bool write)
+/* Touch all pages, as a write would, without changing them: 0, or an errno. */
+int soft_populate(u64 first, u64 bytes, bool write)
 {
 	u64 page = first & ~(u64)(sysconf(_SC_PAGESIZE) - 1);
 
@@ -27,14 +27,14 @@ static bool populate_works(void)
 {
 	char here = 0;
 
-	return !populate((uintptr_t)&here, 1, true);
+	return !soft_populate((uintptr_t)&here, 1, true);
 }
 
 static int check_memory(const struct soft_region *region)
 {
 	bool write = !(region->r.matrix.flags & T3_REGION_READ_ONLY);
-	int error = populate((uintptr_t)region->r.matrix.base, region->bytes,
-			     write);
+	int error = soft_populate((uintptr_t)region->r.matrix.base,
+				  region->bytes, write);
 
 	if (!error || !populate_works())
 		return 0;

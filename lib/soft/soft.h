@@ -459,8 +459,6 @@ void soft_domain_put(struct soft_domain *domain);
  * @bytes: length, not 0
  * @write: for writing too
  *
- * The pages are touched, so that they don't fault later.
- *
  * Return: address of the byte at @at; NULL with errno.
  */
 void *soft_map(struct soft_domain *domain, u64 at, u64 bytes, bool write);
@@ -482,6 +480,7 @@ bool soft_arena_find(struct soft_member *m, const void *base, u64 bytes,
 /* region.c */
 int soft_region_add(struct t3_region *region);
 void soft_region_del(struct t3_region *region);
+int soft_populate(u64 first, u64 bytes, bool write);
 bool soft_region_local(struct soft_domain *domain, u32 rank, u64 base,
 		       u64 bytes);
 

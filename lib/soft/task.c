@@ -98,6 +98,8 @@ static int map_arena(struct soft_plan *plan, const struct soft_place *place,
 	}
 	plan->map[plan->maps++] = memory;
 	*address = (uintptr_t)memory;
+	/* Faults now, not in an epoch; where that fails they come then. */
+	soft_populate(*address, place->bytes, false);
 	return 0;
 }
 
