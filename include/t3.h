@@ -34,6 +34,12 @@
  *  ETIMEDOUT   the watchdog: an armed epoch made no progress for too long
  *  ESTALE      a region's memory was unmapped while it was in use
  *  EIO         an engine failed
+ *  EPERM       a child of the process that joined uses the member: it has not
+ *		the right (t3_leave() frees its copies of the handles)
+ *
+ * Structures that begin with their size: a shorter one than the first version
+ * is EINVAL, a longer one than this library knows is taken when the surplus is
+ * zero, else E2BIG.
  */
 #ifndef T3_H
 #define T3_H
@@ -167,9 +173,14 @@ int t3_group_from_fd(int fd, const struct t3_options *options,
  * @options: NULL: the defaults
  * @group: out
  *
- * Errors: ERANGE; ENAMETOOLONG @path; EEXIST something else is at @path;
- * ETIME not all came within setup_ms (the sentence names who); EPROTO the
- * ranks disagree.
+ * The socket is its user's alone, and descriptors are given to and taken from
+ * the same user or root only. With one rank the path isn't touched.
+ *
+ * Errors: ERANGE @rank or @ranks; ENAMETOOLONG @path; EEXIST something else is
+ * at @path, or another meeting; EACCES it is another user's socket; ETIME not
+ * all came within setup_ms (the sentence names who); EPROTO the ranks disagree
+ * in ranks, engine or version, or @rank has come already (the sentence says
+ * which); EOWNERDEAD rank 0 died meanwhile; those of the file system.
  */
 int t3_group_at_path(const char *path, uint32_t rank, uint32_t ranks,
 		     const struct t3_options *options, struct t3_group **group);
@@ -341,9 +352,11 @@ struct t3_collective {
  * All ranks make and delete their plans in the same order. Returns when the
  * plan is live, or refused, at all; waits for the others setup_ms at most.
  *
- * Errors: EINVAL op, algorithm or flags, or an algorithm that the op has not;
- * ERANGE block_bytes or tiles; EDOM all-to-all with rows that the ranks don't
- * divide; ENOSPC T3_MAX_PLANS plans already; E2BIG too many blocks for the
+ * Errors: EINVAL op, algorithm or flags, an algorithm that the op has not, a
+ * region of another member, a second region that is not wanted or has another
+ * form; ERANGE block_bytes or tiles; EDOM all-to-all with rows that the ranks
+ * don't divide; EROFS a read-only region that the plan writes; ELOOP all-to-all
+ * in place; EADDRINUSE its two regions share bytes; ENOSPC T3_MAX_PLANS plans already; E2BIG too many blocks for the
  * ABI; EBADMSG the ranks disagree; ETIME not all ranks came; EPIPE one left.
  */
 int t3_plan_add(struct t3_member *member, const struct t3_collective *collective,
@@ -440,7 +453,10 @@ int t3_arm(struct t3_plan *plan);
  */
 int t3_produced(struct t3_plan *plan, uint32_t step);
 
-/* t3_produced() of all steps. */
+/*
+ * t3_produced() of all steps. Where one was reported before, those ahead of it
+ * in the plan's order are reported all the same.
+ */
 int t3_produced_all(struct t3_plan *plan);
 
 /**
