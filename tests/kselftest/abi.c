@@ -162,10 +162,12 @@ TEST_F(live, mapped_layout)
 	EXPECT_EQ(0U, status->retired);
 	EXPECT_EQ(0U, status->broken);
 	EXPECT_EQ(T3_NONE, status->broken_rank);
-	FOR_EACH(b, 6)
+	FOR_EACH(b, 6) {
 		EXPECT_EQ(0U, tiles[b]);
-	FOR_EACH(i, ARRAY_SIZE(status->__reserved))
+	}
+	FOR_EACH(i, ARRAY_SIZE(status->__reserved)) {
 		EXPECT_EQ(0U, status->__reserved[i]);
+	}
 }
 
 TEST_HARNESS_MAIN

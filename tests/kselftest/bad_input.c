@@ -735,8 +735,9 @@ TEST_F(errors, canceled)
 TEST_F(errors, retired_before_the_break)
 {
 	ASSERT_EQ(1, plan_arm(self->member, 0));
-	FOR_EACH(b, BLOCKS)
+	FOR_EACH(b, BLOCKS) {
 		ASSERT_EQ(0, notify_one(self->member, 0, b, TILES));
+	}
 	ASSERT_EQ(0, plan_wait_epoch(self->member, 0, 1, BOUND_NS, NULL));
 	ASSERT_EQ(0, group_abort(self->s.w.group));
 	EXPECT_EQ(0, plan_wait_epoch(self->member, 0, 1, 0, NULL));
@@ -904,8 +905,9 @@ TEST_F(errors, plan_wait_and_del)
 	ASSERT_EQ(1, plan_arm(self->member, 0));
 	EXPECT_EQ(-EBUSY, plan_del(self->member, 0));
 	EXPECT_EQ(-EBUSY, member_leave(self->member));
-	FOR_EACH(b, BLOCKS)
+	FOR_EACH(b, BLOCKS) {
 		ASSERT_EQ(0, notify_one(self->member, 0, b, TILES));
+	}
 	ASSERT_EQ(0, plan_wait_epoch(self->member, 0, 1, BOUND_NS, NULL));
 	EXPECT_EQ(0, plan_del(self->member, 0));
 	EXPECT_EQ(-ENOENT, plan_del(self->member, 0));
@@ -919,8 +921,9 @@ TEST_F(errors, arm)
 	ASSERT_EQ(1, plan_arm(self->member, 0));
 	EXPECT_EQ(-EBUSY, plan_arm(self->member, 0));
 	EXPECT_EQ(1U, self->s.status->armed);
-	FOR_EACH(b, BLOCKS)
+	FOR_EACH(b, BLOCKS) {
 		ASSERT_EQ(0, notify_one(self->member, 0, b, TILES));
+	}
 	ASSERT_EQ(0, plan_wait_epoch(self->member, 0, 1, BOUND_NS, NULL));
 	EXPECT_EQ(2, plan_arm(self->member, 0));
 }
@@ -965,8 +968,9 @@ TEST_F(errors, notify)
 	EXPECT_EQ(-ERANGE, notify_one(self->member, 0, 0, T3_MAX_TILES + 1));
 	EXPECT_EQ(-ERANGE, notify_one(self->member, 0, 0, 0xffffffff));
 	EXPECT_EQ(-EPROTO, notify_one(self->member, 0, 0, TILES + 1));
-	FOR_EACH(b, BLOCKS)
+	FOR_EACH(b, BLOCKS) {
 		EXPECT_EQ(0U, self->s.tiles[b]);
+	}
 	/* the entries before the one at fault are taken */
 	EXPECT_EQ(-ERANGE, plan_notify(self->member, 0, list, 3, &done));
 	EXPECT_EQ(2U, done);
@@ -1025,8 +1029,9 @@ TEST_F(errors, wait)
 					   NULL));
 	EXPECT_EQ(-ETIME, plan_wait_epoch(self->member, 0, 1, 0, &rank));
 	EXPECT_EQ(-ETIME, plan_wait_epoch(self->member, 0, 1, 30 * MS, NULL));
-	FOR_EACH(b, BLOCKS)
+	FOR_EACH(b, BLOCKS) {
 		ASSERT_EQ(0, notify_one(self->member, 0, b, TILES));
+	}
 	/* no limit that a number can express is refused */
 	EXPECT_EQ(0, plan_wait_epoch(self->member, 0, 1, ~0ULL, &rank));
 	EXPECT_EQ(T3_NONE, rank);
@@ -1067,8 +1072,9 @@ TEST_F(errors, interrupted)
 	kill(pid, SIGKILL);
 	reap(pid);
 	/* waiting again is right */
-	FOR_EACH(b, BLOCKS)
+	FOR_EACH(b, BLOCKS) {
 		EXPECT_EQ(0, notify_one(self->member, 0, b, TILES));
+	}
 	EXPECT_EQ(0, plan_wait_epoch(self->member, 0, 1, BOUND_NS, NULL));
 	close(member);
 	close(group);

@@ -166,6 +166,31 @@ static void many_sources(struct stage *s)
 		part_source(s->part[1], 0, 0, 1, 1);
 }
 
+static void sources_shared(struct stage *s)
+{
+	struct t3_trigger *t = part_trigger(s->part[1], T3_OP_SUM, 0, 2, 2);
+
+	t->first_source = 0;
+	t->sources = 2;
+}
+
+static void sources_left_over(struct stage *s)
+{
+	s->part[1]->trigger[0].sources = 2;
+}
+
+static void gap_between_sources(struct stage *s)
+{
+	s->part[1]->add.sources++;
+	part_trigger(s->part[1], T3_OP_COPY, 0, 2, 2);
+	part_source(s->part[1], 0, 0, 2, 1);
+}
+
+static void tiles_without_producer(struct stage *s)
+{
+	s->part[1]->block[2].flags = 0;
+}
+
 static void many_tiles(struct stage *s)
 {
 	s->part[1]->block[2].tiles = T3_MAX_TILES + 1;
@@ -286,6 +311,19 @@ static void overlap_of_triggers(struct stage *s)
 	part_source(s->part[1], 0, 0, 0, 1);
 }
 
+/* Nobody produces, writes or reads it. */
+static void overlap_with_idle_block(struct stage *s)
+{
+	more(s, REG_SHIFTED, COLS);
+}
+
+static void overlap_with_source(struct stage *s)
+{
+	__u32 index = more(s, REG_SHIFTED, COLS);
+
+	part_produced(s->part[1], index, 0, 0);
+}
+
 static void overlap_with_producer(struct stage *s)
 {
 	__u32 index = more(s, REG_SHIFTED, COLS);
@@ -323,10 +361,20 @@ static void halves(struct stage *s)
 	}
 }
 
-/* Overlapping bytes that are only read. */
+/* Overlapping bytes that nobody writes in the epoch. */
 static void overlap_not_written(struct stage *s)
 {
-	more(s, REG_SHIFTED, COLS);
+	struct part *part = s->part[0];
+	__u32 index = part_region(part, s->region[0][REG_SHIFTED], ROWS, COLS,
+				  BLOCKS, 1);
+
+	FOR_EACH(b, BLOCKS) {
+		part_produced(part, 0, b, 0);
+		part_produced(part, index, b, 0);
+		part_block(part, index, b)->readers = ALL;
+	}
+	part_trigger(s->part[1], T3_OP_COPY, 0, 2, 2);
+	part_source(s->part[1], 0, index, 1, 1);
 }
 
 static void read_only_source(struct stage *s)
@@ -345,12 +393,10 @@ static void most_sources(struct stage *s)
 		part_source(s->part[1], 0, 0, 1, 1);
 }
 
-static void sources_shared(struct stage *s)
+/* Its own rank may always read a block. */
+static void own_is_readable(struct stage *s)
 {
-	struct t3_trigger *t = part_trigger(s->part[1], T3_OP_SUM, 0, 2, 2);
-
-	t->first_source = 0;
-	t->sources = 2;
+	s->part[1]->block[1].readers = 0;
 }
 
 static void other_order(struct stage *s)
@@ -376,6 +422,7 @@ static void rank_without_regions(struct stage *s)
 {
 	part_init(s->part[2], 0, 1);
 	s->part[1]->trigger[0].sources = 2;
+	s->part[1]->add.sources = 2;
 }
 
 FIXTURE(verdict) {
@@ -415,7 +462,7 @@ FIXTURE_VARIANT_ADD(verdict, overlap_not_written) {
 
 FIXTURE_VARIANT_ADD(verdict, read_only_source) { RIGHT(read_only_source) };
 FIXTURE_VARIANT_ADD(verdict, most_sources) { RIGHT(most_sources) };
-FIXTURE_VARIANT_ADD(verdict, sources_shared) { RIGHT(sources_shared) };
+FIXTURE_VARIANT_ADD(verdict, own_is_readable) { RIGHT(own_is_readable) };
 FIXTURE_VARIANT_ADD(verdict, other_order) { RIGHT(other_order) };
 FIXTURE_VARIANT_ADD(verdict, chain) { RIGHT(chain) };
 FIXTURE_VARIANT_ADD(verdict, rank_without_regions) {
@@ -434,6 +481,22 @@ FIXTURE_VARIANT_ADD(verdict, flags_2) {
 
 FIXTURE_VARIANT_ADD(verdict, flags_31) {
 	WRONG(flags_31, ALONE, EINVAL, 1, T3_NONE, 2)
+};
+
+FIXTURE_VARIANT_ADD(verdict, tiles_without_producer) {
+	WRONG(tiles_without_producer, ALONE, EINVAL, 1, T3_NONE, 2)
+};
+
+FIXTURE_VARIANT_ADD(verdict, sources_shared) {
+	WRONG(sources_shared, ALONE, ERANGE, 1, 1, ANY)
+};
+
+FIXTURE_VARIANT_ADD(verdict, gap_between_sources) {
+	WRONG(gap_between_sources, ALONE, ERANGE, 1, 1, ANY)
+};
+
+FIXTURE_VARIANT_ADD(verdict, sources_left_over) {
+	WRONG(sources_left_over, ALONE, ERANGE, 1, ANY, ANY)
 };
 
 FIXTURE_VARIANT_ADD(verdict, region_1) {
@@ -588,6 +651,14 @@ FIXTURE_VARIANT_ADD(verdict, overlap_of_triggers) {
 	WRONG(overlap_of_triggers, ALONE, EADDRINUSE, 1, ANY, ANY)
 };
 
+FIXTURE_VARIANT_ADD(verdict, overlap_with_source) {
+	WRONG(overlap_with_source, ALONE, EADDRINUSE, 1, ANY, ANY)
+};
+
+FIXTURE_VARIANT_ADD(verdict, overlap_with_idle_block) {
+	RIGHT(overlap_with_idle_block)
+};
+
 FIXTURE_VARIANT_ADD(verdict, overlap_with_producer) {
 	WRONG(overlap_with_producer, ALONE, EADDRINUSE, 1, ANY, ANY)
 };
@@ -690,16 +761,19 @@ TEST_F(verdict, then_a_right_plan)
 	EXPECT_EQ(0, all_parts(&self->s, &v, &alone));
 	EXPECT_EQ(0U, v.error);
 	EXPECT_EQ(T3_NONE, v.rank);
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		EXPECT_EQ(1, plan_arm(self->s.w.member[r], 0));
-	FOR_EACH(r, RANKS)
+	}
+	FOR_EACH(r, RANKS) {
 		EXPECT_EQ(0, plan_notify(self->s.w.member[r], 0,
 					 (struct t3_tiles[]) {
 						{ 0, 1 }, { 1, 1 }, { 2, 1 } },
 					 3, NULL));
-	FOR_EACH(r, RANKS)
+	}
+	FOR_EACH(r, RANKS) {
 		EXPECT_EQ(0, plan_wait_epoch(self->s.w.member[r], 0, 1,
 					     BOUND_NS, NULL));
+	}
 }
 
 /* --- sizes -------------------------------------------------------------------- */
@@ -794,8 +868,9 @@ TEST_F(size, most_blocks)
 	ASSERT_EQ(0, plan_wait(self->w.member[0], 0, BOUND_NS, NULL));
 	ASSERT_EQ(1, plan_arm(self->w.member[0], 0));
 	ASSERT_EQ(0, plan_wait_epoch(self->w.member[0], 0, 1, BOUND_NS, NULL));
-	FOR_EACH(b, n)
+	FOR_EACH(b, n) {
 		ASSERT_EQ(n - 1 - b, memory[n + b]);
+	}
 }
 
 /* One SUM of as many sources as there may be, all the same. */
@@ -824,8 +899,9 @@ TEST_F(size, every_slot)
 		ASSERT_EQ(1, plan_arm(self->w.member[0], slot));
 		ASSERT_EQ(0, plan_wait_epoch(self->w.member[0], slot, 1,
 					     BOUND_NS, NULL));
-		FOR_EACH(i, 16)
+		FOR_EACH(i, 16) {
 			ASSERT_EQ((i + slot) * (slot + 1), memory[16 + i]);
+		}
 	}
 }
 
@@ -862,9 +938,10 @@ TEST_F(parts, any_order)
 			EXPECT_EQ(j == RANKS - 1 ? 0 : -ETIME,
 				  plan_wait(self->s.w.member[r], 5, 0, NULL));
 		}
-		FOR_EACH(j, RANKS)
+		FOR_EACH(j, RANKS) {
 			EXPECT_EQ(0, plan_del(self->s.w.member[order[i][j]],
 					      5));
+		}
 	}
 }
 
@@ -962,8 +1039,9 @@ TEST_F(parts, aborted_meanwhile)
 	struct waiter waiter[2];
 
 	late(&self->s, abort_all, waiter);
-	FOR_EACH(r, 2)
+	FOR_EACH(r, 2) {
 		EXPECT_EQ(-ECANCELED, waiter[r].ret);
+	}
 }
 
 TEST_F(parts, one_deletes_before_all_have_come)
@@ -997,8 +1075,9 @@ TEST_F(parts, left_before_anybody_came)
 
 TEST_F(parts, dead_after_the_first_delete)
 {
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		ASSERT_EQ(0, part_add(self->s.w.member[r], self->s.part[r]));
+	}
 	ASSERT_EQ(0, plan_del(self->s.w.member[0], 0));
 	EXPECT_EQ(-ENOENT, plan_arm(self->s.w.member[0], 0));
 	EXPECT_EQ(-EPIPE, plan_arm(self->s.w.member[1], 0));
@@ -1014,8 +1093,9 @@ TEST_F(parts, generations)
 {
 	struct part *const *part = self->s.part;
 
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		ASSERT_EQ(0, part_add(self->s.w.member[r], part[r]));
+	}
 	ASSERT_EQ(0, plan_del(self->s.w.member[0], 0));
 	/* the others still hold the first one */
 	part[0]->add.generation = 2;
@@ -1042,12 +1122,14 @@ TEST_F(parts, generations)
 /* A leaver holds no slot: the others go on with it among themselves. */
 TEST_F(parts, slot_of_a_leaver)
 {
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		ASSERT_EQ(0, part_add(self->s.w.member[r], self->s.part[r]));
+	}
 	ASSERT_EQ(0, member_leave(self->s.w.member[2]));
 	EXPECT_EQ(-EPIPE, plan_arm(self->s.w.member[1], 0));
-	FOR_EACH(r, 2)
+	FOR_EACH(r, 2) {
 		EXPECT_EQ(0, plan_del(self->s.w.member[r], 0));
+	}
 	right_parts(&self->s, 0, 2);
 	/* not live without rank 2, but neither is the slot busy */
 	EXPECT_EQ(0, part_add(self->s.w.member[0], self->s.part[0]));
@@ -1060,8 +1142,9 @@ TEST_F(parts, deleted_under_an_armed_epoch)
 	int ret;
 
 	ASSERT_EQ(0, group_set(self->s.w.group, 300));
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		ASSERT_EQ(0, part_add(self->s.w.member[r], self->s.part[r]));
+	}
 	ASSERT_EQ(1, plan_arm(self->s.w.member[1], 0));
 	EXPECT_EQ(-EBUSY, plan_del(self->s.w.member[1], 0));
 	EXPECT_EQ(0, plan_del(self->s.w.member[2], 0));
@@ -1073,8 +1156,9 @@ TEST_F(parts, deleted_under_an_armed_epoch)
 /* What is pinned is not given back while a plan needs it. */
 TEST_F(parts, regions_in_use)
 {
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		ASSERT_EQ(0, part_add(self->s.w.member[r], self->s.part[r]));
+	}
 	FOR_EACH(r, RANKS) {
 		EXPECT_EQ(-EBUSY, region_del(self->s.w.member[r],
 					     self->s.region[r][REG]));
@@ -1082,20 +1166,23 @@ TEST_F(parts, regions_in_use)
 					self->s.region[r][REG_I32]));
 	}
 	EXPECT_EQ(0, delete_all(&self->s, 0));
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		EXPECT_EQ(0, region_del(self->s.w.member[r],
 					self->s.region[r][REG]));
+	}
 }
 
 /* Parts of two slots at once, in opposite orders. */
 TEST_F(parts, two_slots)
 {
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		ASSERT_EQ(0, part_add(self->s.w.member[r], self->s.part[r]));
+	}
 	right_parts(&self->s, 1, 1);
-	FOR_EACH(r, RANKS)
+	FOR_EACH(r, RANKS) {
 		ASSERT_EQ(0, part_add(self->s.w.member[RANKS - 1 - r],
 				      self->s.part[RANKS - 1 - r]));
+	}
 	FOR_EACH(r, RANKS) {
 		EXPECT_EQ(0, plan_wait(self->s.w.member[r], 0, 0, NULL));
 		EXPECT_EQ(0, plan_wait(self->s.w.member[r], 1, 0, NULL));

@@ -30,11 +30,23 @@
 #define BOUND_NS	(10ULL * 1000 * 1000 * 1000)
 #define MS		(1000ULL * 1000)
 
+/* The harness's ASSERT and EXPECT need braces around them in a loop. */
 #define FOR_EACH(i, n)	for (__u32 i = 0; i < (n); i++)
 
 static inline size_t page_size(void)
 {
 	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/*
+ * How much of what takes long: the environment's T3_TEST_SCALE, in percent,
+ * multiplies the numbers that suit an emulated machine.
+ */
+static inline __u32 scaled(__u32 n)
+{
+	const char *scale = getenv("T3_TEST_SCALE");
+
+	return scale ? (__u32)(n * strtoull(scale, NULL, 10) / 100) : n;
 }
 
 /* Without the device nothing can be tested: one skipped list, status 4. */
@@ -507,7 +519,7 @@ static inline void part_collective(struct part *part, enum collective what,
 	bool gather = what == AG_DIRECT || what == AG_RING;
 
 	FOR_EACH(b, part->blocks)
-		part->block[b].readers = (1ULL << ranks) - 1;
+		part->block[b].readers = ~0ULL >> (64 - ranks);
 	FOR_EACH(b, part_region_blocks(part, 0)) {
 		if (!gather || shard_of(part, ranks, b) == rank)
 			part_produced(part, 0, b, tiles);
