@@ -176,6 +176,7 @@ int soft_part_publish(struct soft_plan *plan)
 	if (!blob)
 		goto out;
 	blob_fill(blob, plan, &h);
+	remains->generation = plan->p.generation;
 	if (soft_arena_take(m, bytes, &remains->at[0]) ||
 	    soft_arena_take(m, share, &remains->at[1]))
 		goto out;

@@ -331,15 +331,40 @@ static int read_parts(struct setup *s)
 	return ret;
 }
 
-/* What slots an earlier plan of this slot took, now that all are done. */
-static void clear_remains(struct soft_member *m, u32 slot)
+/* Is nobody left who could use what the slot's last plan took here? */
+static bool all_done(struct soft_member *m, u32 slot)
 {
-	u32 i;
+	u64 generation = m->remains[slot].generation;
+	u32 rank;
 
-	for (i = 0; i < 3; i++) {
-		if (m->remains[slot].at[i])
-			soft_arena_give(m, m->remains[slot].at[i]);
-		m->remains[slot].at[i] = 0;
+	for (rank = 0; rank < m->m.ranks; rank++) {
+		struct soft_slot *of = soft_slot_of(m, rank);
+		u64 word = t3_load_acquire(&of->part[slot].word);
+		u32 state = word & 0xff;
+
+		if (word >> 8 == generation &&
+		    (state == SOFT_PUBLISHED || state == SOFT_ATTACHED) &&
+		    !soft_gone(m, rank))
+			return false;
+	}
+	return true;
+}
+
+/* Give back what deleted plans took, where all ranks have deleted them. */
+static void clear_remains(struct soft_member *m)
+{
+	u32 slot, i;
+
+	for (slot = 0; slot < T3_MAX_PLANS; slot++) {
+		struct soft_remains *remains = &m->remains[slot];
+
+		if (!remains->generation || !all_done(m, slot))
+			continue;
+		for (i = 0; i < 3; i++) {
+			if (remains->at[i])
+				soft_arena_give(m, remains->at[i]);
+		}
+		*remains = (struct soft_remains) { 0 };
 	}
 }
 
@@ -349,7 +374,7 @@ static int come_together(struct setup *s)
 
 	if (ret)
 		return ret;
-	clear_remains(s->m, s->plan->p.slot);
+	clear_remains(s->m);
 	ret = soft_part_publish(s->plan);
 	if (ret)
 		return ret;
