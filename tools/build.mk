@@ -16,3 +16,5 @@ $(B)/tools/t3bench: $(BENCH_OBJ) $(B)/lib/libt3.a
 -include $(BENCH_OBJ:.o=.d)
 
 all: $(B)/tools/t3bench
+
+include tools/model.mk

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+/*
+ * The paper's variants.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "variants.h"
+
+/**
+ * struct asker - a question under way
+ * @answer: out
+ * @machine: where
+ * @sublayer: what
+ * @rs: the plan of the reduce-scatter
+ * @cached: the GEMM on all units, its output in the cache
+ * @fused: the GEMM of the fused variants
+ */
+struct asker {
+	struct model_answer *answer;
+	const struct model_machine *machine;
+	const struct model_sublayer *sublayer;
+	struct model_plan rs;
+	struct model_gemm cached;
+	struct model_gemm fused;
+};
+
+struct model_work model_work_of(const struct model_machine *machine,
+				const struct model_sublayer *sublayer,
+				uint32_t op)
+{
+	const struct model_sublayer *s = sublayer;
+	/* Shards cut the longer axis: panels of the shorter one stay cached. */
+	bool turned = s->n > s->m;
+	bool ring = machine->topology == MODEL_RING || s->ranks > T3_MAX_RANKS;
+	struct model_work work = {
+		.rows = turned ? s->n : s->m,
+		.cols = turned ? s->m : s->n,
+		.k = op == T3_REDUCE_SCATTER ? s->k : 0,
+		.dtype = s->dtype,
+		.op = op,
+		.algorithm = ring ? T3_ALG_RING : T3_ALG_DIRECT,
+		.ranks = s->ranks,
+		.layout = (uint32_t)machine->layout,
+	};
+
+	work.fold = ring && work.rows % s->ranks == 0;
+	return work;
+}
+
+static int no_memory(void)
+{
+	return t3_fail(ENOMEM, "model_ask: no memory");
+}
+
+static int simulate(struct model_result *result, const struct asker *a,
+		    const struct model_plan *plan, const struct model_run *run)
+{
+	int ret = model_sim(result, a->machine, plan, run);
+
+	if (ret == -EDEADLK)
+		return t3_fail(EDEADLK, "model_sim: the plan did not retire: a defect of t3model");
+	return ret ? no_memory() : 0;
+}
+
+static uint32_t fused_carrier(const struct model_machine *machine)
+{
+	return machine->near_memory ? MODEL_BY_MEMORY : MODEL_BY_SUMS;
+}
+
+static int ask_gemms(struct asker *a, bool trace)
+{
+	const struct model_machine *m = a->machine;
+	const struct model_rank *rank = &a->rs.rank[0];
+	uint32_t units = (uint32_t)m->units;
+	uint32_t left = units - (uint32_t)m->sum_units;
+	struct model_run run = {
+		.gemm = &a->cached, .policy = MODEL_NO_CONTENTION,
+		.alone = true, .trace = trace,
+	};
+
+	if (model_gemm_make(&a->cached, m, &a->rs.work, rank, units, true) ||
+	    model_gemm_make(&a->fused, m, &a->rs.work, rank, left,
+			    !m->near_memory))
+		return no_memory();
+	return simulate(&a->answer->gemm, a, &a->rs, &run);
+}
+
+static int ask_collectives(struct asker *a, bool trace)
+{
+	struct model_work work = model_work_of(a->machine, a->sublayer,
+					       T3_ALL_GATHER);
+	struct model_run run = {
+		.carrier = MODEL_BY_UNITS, .policy = MODEL_NO_CONTENTION,
+		.trace = trace,
+	};
+	struct model_plan ag;
+	int ret = simulate(&a->answer->rs, a, &a->rs, &run);
+
+	if (ret)
+		return ret;
+	ret = model_plan_make(&ag, &work, (uint32_t)a->machine->tile_m,
+			      (uint32_t)a->machine->tile_n);
+	if (ret)
+		return ret;
+	ret = simulate(&a->answer->ag, a, &ag, &run);
+	model_plan_free(&ag);
+	a->answer->rs.time += a->machine->launch;
+	a->answer->ag.time += a->machine->launch;
+	if (ret)
+		return ret;
+	run.carrier = fused_carrier(a->machine);
+	run.trace = false;
+	return simulate(&a->answer->rs_nmc, a, &a->rs, &run);
+}
+
+static int ask_fused(struct asker *a, bool trace)
+{
+	struct model_run run = {
+		.gemm = &a->fused, .carrier = fused_carrier(a->machine),
+		.policy = MODEL_ROUND_ROBIN, .trace = trace,
+	};
+	int ret = simulate(&a->answer->fused[MODEL_T3], a, &a->rs, &run);
+
+	if (ret)
+		return ret;
+	run.policy = MODEL_COMPUTE_FIRST;
+	return simulate(&a->answer->fused[MODEL_T3_MCA], a, &a->rs, &run);
+}
+
+double model_traffic_bytes(const struct model_traffic *traffic)
+{
+	return traffic->gemm_read + traffic->gemm_write + traffic->comm_read +
+	       traffic->comm_write;
+}
+
+static void conclude(struct model_answer *answer)
+{
+	double gemm = answer->gemm.time, rs = answer->rs.time;
+	double ag = answer->ag.time;
+	double plain = model_traffic_bytes(&answer->gemm.traffic) +
+		       model_traffic_bytes(&answer->rs.traffic);
+	uint32_t v;
+
+	answer->time[MODEL_SEQUENTIAL] = gemm + rs + ag;
+	answer->time[MODEL_T3] = answer->fused[MODEL_T3].time + ag;
+	answer->time[MODEL_T3_MCA] = answer->fused[MODEL_T3_MCA].time + ag;
+	answer->time[MODEL_IDEAL] = fmax(gemm, rs) + ag;
+	answer->time[MODEL_IDEAL_NMC] = fmax(gemm, answer->rs_nmc.time) + ag;
+	for (v = 0; v < MODEL_VARIANTS; v++)
+		answer->bytes[v] = plain;
+	answer->bytes[MODEL_IDEAL_NMC] =
+		model_traffic_bytes(&answer->gemm.traffic) +
+		model_traffic_bytes(&answer->rs_nmc.traffic);
+	for (v = MODEL_T3; v <= MODEL_T3_MCA; v++)
+		answer->bytes[v] = model_traffic_bytes(&answer->fused[v].traffic);
+	for (v = 0; v < MODEL_VARIANTS; v++)
+		answer->bytes[v] += model_traffic_bytes(&answer->ag.traffic);
+}
+
+int model_ask(struct model_answer *answer, const struct model_machine *machine,
+	      const struct model_sublayer *sublayer, bool trace)
+{
+	struct asker a = {
+		.answer = answer, .machine = machine, .sublayer = sublayer,
+	};
+	struct model_work work = model_work_of(machine, sublayer,
+					       T3_REDUCE_SCATTER);
+	int ret;
+
+	memset(answer, 0, sizeof(*answer));
+	ret = model_plan_make(&a.rs, &work, (uint32_t)machine->tile_m,
+			      (uint32_t)machine->tile_n);
+	if (ret)
+		return ret;
+	answer->ranks = a.rs.simulated;
+	ret = ask_gemms(&a, trace);
+	if (!ret)
+		ret = ask_collectives(&a, trace);
+	if (!ret)
+		ret = ask_fused(&a, trace);
+	if (!ret)
+		conclude(answer);
+	model_gemm_free(&a.cached);
+	model_gemm_free(&a.fused);
+	model_plan_free(&a.rs);
+	if (ret)
+		model_answer_free(answer);
+	return ret;
+}
+
+void model_answer_free(struct model_answer *answer)
+{
+	uint32_t v;
+
+	free(answer->gemm.span);
+	free(answer->rs.span);
+	free(answer->rs_nmc.span);
+	free(answer->ag.span);
+	for (v = 0; v < MODEL_VARIANTS; v++)
+		free(answer->fused[v].span);
+	memset(answer, 0, sizeof(*answer));
+}
+
+double model_speedup(const struct model_answer *answer, enum model_variant v)
+{
+	return answer->time[MODEL_SEQUENTIAL] / answer->time[v];
+}
+
+const char *model_variant_name(enum model_variant v)
+{
+	static const char *const names[] = {
+		"sequential", "T3", "T3-MCA", "ideal", "ideal+NMC"
+	};
+
+	return names[v];
+}
