@@ -24,4 +24,4 @@ MODULES := $(foreach k,6.1 6.12 6.1-amd64 6.12-amd64,$(B)/module/$(k)/t3.ko)
 
 CHECK_NEEDS += $(KSELFTESTS) $(MODULES) $(B)/tests/vm/guest
 CHECK_SUITES += tests/vm/selftest tests/vm/kselftest-6.1 tests/vm/kselftest-6.12
-CHECK_LIMITS += vm/kselftest-6.1=960 vm/kselftest-6.12=960
+CHECK_LIMITS += vm/selftest=900 vm/kselftest-6.1=960 vm/kselftest-6.12=960
