@@ -85,9 +85,12 @@ static pid_t fork_member(struct t3_group *group, uint32_t rank)
 
 static uint64_t some_value(uint64_t old)
 {
-	switch (dice() % 5) {
+	switch (dice() % 6) {
 	case 0:
 		return dice();
+	case 4:
+		/* A queue's entry: the ticket stays, the trigger is no such. */
+		return (old & ~0xffffffffULL) | (uint32_t)(dice() >> dice() % 32);
 	case 1:
 		return old ^ 1ULL << dice() % 64;
 	case 2:
@@ -197,8 +200,35 @@ static bool play(uint32_t round)
 	return well;
 }
 
+/* Rank 0 queues a trigger for rank 1 that there is none of. */
+static int queue_stranger(struct t3_member *member, void *arg)
+{
+	static const struct shape shape = {
+		.op = T3_REDUCE_SCATTER,
+		.algorithm = T3_ALG_DIRECT,
+		.dtype = T3_DTYPE_F32,
+		.rows = 8,
+		.cols = 8,
+	};
+	struct soft_plan *plan;
+	struct work work;
+
+	if (work_begin(&work, member, &shape))
+		return 1;
+	plan = soft_plan(work.plan);
+	RANK_TRY(member, t3_arm(work.plan));
+	if (t3_rank(member) == 0)
+		t3_ready_push(plan->queue[1], plan->queue_mask[1],
+			      *(uint32_t *)arg);
+	RANK_GIVES(member, EIO, t3_wait(work.plan, 10000));
+	RANK_CHECK(member, strstr(t3_error(), "overwritten"));
+	return work_end(&work);
+}
+
 int main(void)
 {
+	/* Rank 0's own trigger; one past the last; far outside. */
+	uint32_t triggers[] = { 0, 2, 1u << 30, ~0u };
 	const char *n = getenv("T3_TEST_ROUNDS");
 	const char *s = getenv("T3_TEST_SEED");
 	uint32_t rounds = n ? atoi(n) : 12;
@@ -214,6 +244,10 @@ int main(void)
 			fprintf(stderr, "# round %u, seed %#llx\n", i,
 				(unsigned long long)before);
 	}
+	for (i = 0; i < 4; i++)
+		tap_ok(!run_ranks(true, 2, NULL, queue_stranger, &triggers[i]),
+		       "trigger %#x in a queue is seen to be a stranger's",
+		       triggers[i]);
 	tap_ok(well, "%u groups with a member that writes at random", rounds);
 	return tap_end();
 }

@@ -210,8 +210,8 @@ static int overlap(struct t3_member *member, void *arg)
 		RANK_TRY(member, t3_wait(plan[i], 10000));
 	}
 	RANK_TRY(member, t3_arm(plan[0]));
-	RANK_TRY(member, t3_produced_all(plan[0]));
 	RANK_GIVES(member, EBUSY, t3_arm(plan[1]));
+	RANK_TRY(member, t3_produced_all(plan[0]));
 	RANK_TRY(member, t3_wait(plan[0], 10000));
 	for (i = 0; i < 3; i++)
 		RANK_TRY(member, t3_plan_del(plan[i]));
