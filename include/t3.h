@@ -204,6 +204,13 @@ int t3_join(struct t3_group *group, uint32_t rank, struct t3_member **member);
 
 /**
  * t3_open - t3_group_at_path() and t3_join() in one
+ * @path: see t3_group_at_path()
+ * @rank: the caller's
+ * @ranks: of how many
+ * @options: NULL: the defaults
+ * @member: out
+ *
+ * Errors: those of both.
  */
 int t3_open(const char *path, uint32_t rank, uint32_t ranks,
 	    const struct t3_options *options, struct t3_member **member);
@@ -244,6 +251,8 @@ int t3_alloc(struct t3_member *member, size_t bytes, void **memory);
 
 /**
  * t3_free - give memory of t3_alloc() back
+ * @member: whose
+ * @memory: as t3_alloc() gave it
  *
  * Errors: EINVAL @memory is none of the member's; EBUSY a region lies in it.
  */
@@ -356,8 +365,9 @@ struct t3_collective {
  * region of another member, a second region that is not wanted or has another
  * form; ERANGE block_bytes or tiles; EDOM all-to-all with rows that the ranks
  * don't divide; EROFS a read-only region that the plan writes; ELOOP all-to-all
- * in place; EADDRINUSE its two regions share bytes; ENOSPC T3_MAX_PLANS plans already; E2BIG too many blocks for the
- * ABI; EBADMSG the ranks disagree; ETIME not all ranks came; EPIPE one left.
+ * in place; EADDRINUSE its two regions share bytes; ENOSPC T3_MAX_PLANS plans
+ * already; E2BIG too many blocks for the ABI; EBADMSG the ranks disagree; ETIME
+ * not all ranks came; EPIPE one left, or gave up before this one came.
  */
 int t3_plan_add(struct t3_member *member, const struct t3_collective *collective,
 		struct t3_plan **plan);
@@ -372,6 +382,10 @@ int t3_plan_del(struct t3_plan *plan);
 
 /**
  * struct t3_rectangle - a part of the matrix, in elements, whatever the layout
+ * @row: first row
+ * @col: first column
+ * @rows: number of rows
+ * @cols: number of columns
  */
 struct t3_rectangle {
 	uint64_t row;
@@ -403,6 +417,11 @@ struct t3_plan_info {
 	uint64_t moved_bytes;
 };
 
+/**
+ * t3_plan_info - what the planner chose for a plan
+ * @plan: the plan
+ * @info: in: @info->size; out: all of it
+ */
 int t3_plan_info(const struct t3_plan *plan, struct t3_plan_info *info);
 
 /**

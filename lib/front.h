@@ -7,18 +7,10 @@
 
 #include "engine.h"
 
-/**
- * t3_fail_null - a pointer that must not be NULL
- *
- * Return: -EINVAL.
- */
+/* A pointer that must not be NULL. Return: -EINVAL. */
 int t3_fail_null(const char *call, const char *name);
 
-/**
- * t3_fail_range - a number out of range
- *
- * Return: -ERANGE.
- */
+/* A number that is not in low .. high. Return: -ERANGE. */
 int t3_fail_range(const char *call, const char *name, uint64_t value,
 		  uint64_t low, uint64_t high);
 

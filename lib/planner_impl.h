@@ -42,6 +42,7 @@ void t3_cuts_make(struct t3_cuts *cuts, const struct t3_plan_request *request,
 
 /**
  * t3_cuts_choose - the size of block that suits a request
+ * @request: a checked request
  *
  * Return: bytes, within T3_CUTS_LEAST and T3_MAX_BLOCK_BYTES.
  */
@@ -65,7 +66,11 @@ void t3_cuts_fill(const struct t3_cuts *cuts, uint32_t *out);
 void t3_cuts_fill_cross(const struct t3_cuts *cuts, uint32_t *out);
 
 /**
- * struct t3_shard_at - a shard of a region of a rank, after some update
+ * struct t3_shard_at - a shard, after some update
+ * @rank: whose
+ * @region: 0, or 1 for the second
+ * @shard: which
+ * @at: the update's number
  */
 struct t3_shard_at {
 	uint32_t rank;

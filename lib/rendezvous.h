@@ -28,6 +28,7 @@ struct t3_meeting {
 
 /**
  * t3_meeting_check - does the path fit into a socket's address?
+ * @meeting: where
  *
  * Return: 0; -EINVAL it is empty; -ENAMETOOLONG.
  */

@@ -67,7 +67,8 @@ struct scene {
 
 /**
  * struct actor - one rank
- * @error: why it failed: cmocka's assertions are for the main thread
+ * @end: where it goes when it fails
+ * @error: why it failed
  */
 struct actor {
 	struct scene *scene;
@@ -81,35 +82,47 @@ struct actor {
 	float *data;
 	float *result;
 	uint32_t ld;
+	jmp_buf end;
 	char error[700];
 };
 
-#define FAIL(a, ...) do {						\
-	if (!(a)->error[0])						\
-		snprintf((a)->error, sizeof((a)->error), __VA_ARGS__);	\
-	return;								\
-} while (0)
+/* Not further: cmocka's own way works in the main thread only. */
+static void give_up(struct actor *a, const char *format, ...)
+	__attribute__((format(printf, 2, 3), noreturn));
 
-/* The call must succeed. */
-#define OK(a, call) do {						\
-	int ok_ = (call);						\
-									\
-	if (ok_)							\
-		FAIL(a, "%s: %d \"%s\"", #call, ok_, t3_error());	\
-} while (0)
+static void give_up(struct actor *a, const char *format, ...)
+{
+	va_list args;
 
-/* The call must fail so, with a sentence that has @words in it. */
-#define NO(a, call, errnum, words) do {					\
-	int no_ = (call);						\
-									\
-	if (no_ != -(errnum) || !strstr(t3_error(), words))		\
-		FAIL(a, "%s: %d \"%s\"", #call, no_, t3_error());	\
-} while (0)
+	va_start(args, format);
+	vsnprintf(a->error, sizeof(a->error), format, args);
+	va_end(args);
+	longjmp(a->end, 1);
+}
 
-#define MUST(a, what) do {						\
-	if (!(what))							\
-		FAIL(a, "%s", #what);					\
-} while (0)
+static void check_ok(struct actor *a, int ret, const char *call)
+{
+	if (ret)
+		give_up(a, "%s: %d \"%s\"", call, ret, t3_error());
+}
+
+static void check_no(struct actor *a, int ret, int error, const char *words,
+		     const char *call)
+{
+	if (ret != -error || !strstr(t3_error(), words))
+		give_up(a, "%s: %d \"%s\"", call, ret, t3_error());
+}
+
+static void check_that(struct actor *a, bool so, const char *what)
+{
+	if (!so)
+		give_up(a, "%s", what);
+}
+
+/* The call must succeed; must fail so, with a sentence that has these words. */
+#define OK(a, call)		check_ok(a, call, #call)
+#define NO(a, call, err, words)	check_no(a, call, err, words, #call)
+#define MUST(a, what)		check_that(a, what, #what)
 
 /* ---- the stage ---- */
 
@@ -161,8 +174,6 @@ static void register_memory(struct actor *a)
 	a->ld = (s->layout ? s->rows : s->cols) + a->rank;
 	take_memory(a, &a->data);
 	take_memory(a, &a->result);
-	if (a->error[0])
-		return;
 	m = matrix(a, a->data);
 	OK(a, t3_region_add(a->member, &m, &a->region));
 	m = matrix(a, a->result);
@@ -188,10 +199,7 @@ static void begin(struct actor *a)
 	struct t3_collective c;
 
 	enter(a);
-	if (!a->error[0])
-		register_memory(a);
-	if (a->error[0])
-		return;
+	register_memory(a);
 	c = collective(a);
 	OK(a, t3_plan_add(a->member, &c, &a->plan));
 }
@@ -226,11 +234,17 @@ static void meet(struct actor *a)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static void perform(struct actor *a, void (*act)(struct actor *a))
+{
+	if (!setjmp(a->end))
+		act(a);
+}
+
 static void *actor_main(void *arg)
 {
 	struct actor *a = arg;
 
-	a->act(a);
+	perform(a, a->act);
 	pthread_mutex_lock(&a->scene->lock);
 	a->scene->acting--;
 	look_at_gate(a->scene);
@@ -353,8 +367,8 @@ static void judge(struct actor *a)
 				float want = wanted(a, i, j, q, s.row);
 
 				if (found != want)
-					FAIL(a, "epoch %u: row %lu, column %lu is %g, not %g",
-					     t3_epoch(a->plan), i, j, found, want);
+					give_up(a, "epoch %u: row %lu, column %lu is %g, not %g",
+						t3_epoch(a->plan), i, j, found, want);
 			}
 		}
 	}
@@ -364,10 +378,8 @@ static void epoch(struct actor *a)
 {
 	OK(a, t3_arm(a->plan));
 	produce(a);
-	if (!a->error[0])
-		OK(a, t3_wait(a->plan, LONG_MS));
-	if (!a->error[0])
-		judge(a);
+	OK(a, t3_wait(a->plan, LONG_MS));
+	judge(a);
 }
 
 /* ---- results ---- */
@@ -377,10 +389,8 @@ static void act_epochs(struct actor *a)
 	int i;
 
 	begin(a);
-	for (i = 0; i < 4 && !a->error[0]; i++)
+	for (i = 0; i < 4; i++)
 		epoch(a);
-	if (a->error[0])
-		return;
 	OK(a, t3_plan_del(a->plan));
 	OK(a, t3_region_del(a->region));
 	OK(a, t3_region_del(a->second));
@@ -455,7 +465,7 @@ static void test_processes(void **state)
 		if (!child[r]) {
 			struct actor a = { .scene = &s, .rank = r };
 
-			act_epochs(&a);
+			perform(&a, act_epochs);
 			if (a.error[0])
 				printf("# rank %u: %s\n", r, a.error);
 			fflush(NULL);
@@ -474,10 +484,8 @@ static void act_many_plans(struct actor *a)
 	int i;
 
 	begin(a);
-	for (i = 0; i < 150 && !a->error[0]; i++) {
+	for (i = 0; i < 150; i++) {
 		epoch(a);
-		if (a->error[0])
-			return;
 		OK(a, t3_plan_del(a->plan));
 		c = collective(a);
 		OK(a, t3_plan_add(a->member, &c, &a->plan));
@@ -500,10 +508,7 @@ static void act_disagree(struct actor *a)
 	struct t3_collective c;
 
 	enter(a);
-	if (!a->error[0])
-		register_memory(a);
-	if (a->error[0])
-		return;
+	register_memory(a);
 	c = collective(a);
 	c.block_bytes = 400 + a->rank * 4;
 	NO(a, t3_plan_add(a->member, &c, &a->plan), EBADMSG, "rank 1");
@@ -511,8 +516,7 @@ static void act_disagree(struct actor *a)
 	c.block_bytes = 400;
 	OK(a, t3_plan_add(a->member, &c, &a->plan));
 	epoch(a);
-	if (!a->error[0])
-		leave(a);
+	leave(a);
 }
 
 static void test_disagree(void **state)
@@ -530,10 +534,7 @@ static void act_too_late(struct actor *a)
 	int ret;
 
 	enter(a);
-	if (!a->error[0])
-		register_memory(a);
-	if (a->error[0])
-		return;
+	register_memory(a);
 	c = collective(a);
 	if (a->rank == 0)
 		NO(a, t3_plan_add(a->member, &c, &a->plan), ETIME, "t3_plan_add: ");
@@ -541,13 +542,12 @@ static void act_too_late(struct actor *a)
 	if (a->rank == 1) {
 		ret = t3_plan_add(a->member, &c, &a->plan);
 		if (ret != -EPIPE && ret != -ETIME)
-			FAIL(a, "%d \"%s\"", ret, t3_error());
+			give_up(a, "%d \"%s\"", ret, t3_error());
 	}
 	meet(a);
 	OK(a, t3_plan_add(a->member, &c, &a->plan));
 	epoch(a);
-	if (!a->error[0])
-		leave(a);
+	leave(a);
 }
 
 static void test_too_late(void **state)
@@ -564,8 +564,6 @@ static void test_too_late(void **state)
 static void act_late_producer(struct actor *a)
 {
 	begin(a);
-	if (a->error[0])
-		return;
 	OK(a, t3_arm(a->plan));
 	if (a->rank == 0) {
 		produce(a);
@@ -579,8 +577,7 @@ static void act_late_producer(struct actor *a)
 	OK(a, t3_wait_block(a->plan, 0, LONG_MS));
 	OK(a, t3_wait(a->plan, LONG_MS));
 	judge(a);
-	if (!a->error[0])
-		leave(a);
+	leave(a);
 }
 
 static void test_late_producer(void **state)
@@ -598,8 +595,6 @@ static void act_tiles(struct actor *a)
 	uint32_t i;
 
 	begin(a);
-	if (a->error[0])
-		return;
 	OK(a, t3_plan_info(a->plan, &info));
 	OK(a, t3_arm(a->plan));
 	for (i = 0; !t3_plan_step(a->plan, i, &rect); i++)
@@ -611,11 +606,9 @@ static void act_tiles(struct actor *a)
 	}
 	OK(a, t3_wait(a->plan, LONG_MS));
 	judge(a);
-	if (a->error[0])
-		return;
 	/* Nothing is armed now. */
 	if (t3_produced(a->plan, 0) != -EPROTO)
-		FAIL(a, "produced after the end: \"%s\"", t3_error());
+		give_up(a, "produced after the end: \"%s\"", t3_error());
 	OK(a, t3_arm(a->plan));
 	OK(a, t3_produced(a->plan, 0));
 	/* A peer may need it no more, but this rank has not retired. */
@@ -639,8 +632,6 @@ static void test_tiles(void **state)
 static void act_busy(struct actor *a)
 {
 	begin(a);
-	if (a->error[0])
-		return;
 	OK(a, t3_arm(a->plan));
 	NO(a, t3_arm(a->plan), EBUSY, "t3_arm: ");
 	NO(a, t3_plan_del(a->plan), EBUSY, "t3_plan_del: ");
@@ -649,8 +640,6 @@ static void act_busy(struct actor *a)
 	produce(a);
 	OK(a, t3_wait(a->plan, LONG_MS));
 	judge(a);
-	if (a->error[0])
-		return;
 	OK(a, t3_plan_del(a->plan));
 	OK(a, t3_region_del(a->region));
 	OK(a, t3_free(a->member, a->data));
@@ -670,16 +659,12 @@ static void test_busy(void **state)
 static void act_leave_armed(struct actor *a)
 {
 	begin(a);
-	if (a->error[0])
-		return;
 	OK(a, t3_arm(a->plan));
 	meet(a);
 	if (a->rank == 1) {
 		NO(a, t3_leave(a->member), EOWNERDEAD, "rank 1");
 		return;
 	}
-	produce(a);
-	a->error[0] = '\0';	/* the group may have broken by then */
 	NO(a, t3_wait(a->plan, LONG_MS), EOWNERDEAD, "rank 1");
 	NO(a, t3_arm(a->plan), EOWNERDEAD, "rank 1");
 	leave(a);
@@ -696,10 +681,7 @@ static void test_leave_armed(void **state)
 static void act_leave_clean(struct actor *a)
 {
 	begin(a);
-	if (!a->error[0])
-		epoch(a);
-	if (a->error[0])
-		return;
+	epoch(a);
 	if (a->rank == 1)
 		leave(a);
 	meet(a);
@@ -720,8 +702,6 @@ static void test_leave_clean(void **state)
 static void act_abort(struct actor *a)
 {
 	begin(a);
-	if (a->error[0])
-		return;
 	OK(a, t3_arm(a->plan));
 	meet(a);
 	if (a->rank == 1) {
@@ -743,8 +723,6 @@ static void test_abort(void **state)
 static void act_watchdog(struct actor *a)
 {
 	begin(a);
-	if (a->error[0])
-		return;
 	if (a->rank == 0) {
 		OK(a, t3_arm(a->plan));
 		produce(a);
@@ -779,13 +757,13 @@ static void test_killed(void **state)
 	child = fork();
 	if (!child) {
 		a.rank = 1;
-		begin(&a);
+		perform(&a, begin);
 		if (a.error[0] || t3_arm(a.plan) || write(armed[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
 			pause();
 	}
-	begin(&a);
+	perform(&a, begin);
 	assert_string_equal(a.error, "");
 	assert_int_equal(t3_arm(a.plan), 0);
 	assert_int_equal(read(armed[0], &byte, 1), 1);
@@ -810,7 +788,7 @@ static void test_forked_child(void **state)
 	(void)state;
 	s.ranks = 1;
 	prepare_path();
-	begin(&a);
+	perform(&a, begin);
 	assert_string_equal(a.error, "");
 	assert_int_equal(t3_arm(a.plan), 0);
 	child = fork();
@@ -821,10 +799,10 @@ static void test_forked_child(void **state)
 			t3_plan_del(a.plan) < 0));
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	produce(&a);
+	perform(&a, produce);
 	assert_string_equal(a.error, "");
 	assert_int_equal(t3_wait(a.plan, LONG_MS), 0);
-	judge(&a);
+	perform(&a, judge);
 	assert_string_equal(a.error, "");
 	assert_int_equal(t3_leave(a.member), 0);
 }
@@ -852,7 +830,7 @@ static void test_regions(void **state)
 	(void)state;
 	s.ranks = 1;
 	prepare_path();
-	enter(&a);
+	perform(&a, enter);
 	assert_string_equal(a.error, "");
 	page = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
