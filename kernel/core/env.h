@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * The only door of kernel/core to the outside: types, atomics, memory and
- * errno names, for the kernel module and for user space. No other file of
- * kernel/core includes a header of the kernel's or of libc's.
+ * The door of kernel/core to the outside: types, atomics, memory and errno
+ * names, for the kernel module and for user space. No other file of
+ * kernel/core includes a header of the kernel's or of libc's, but for fp_env.h:
+ * the processor's state is a door of its own, which only executors use.
  */
 #ifndef T3_CORE_ENV_H
 #define T3_CORE_ENV_H

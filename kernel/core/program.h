@@ -62,6 +62,11 @@ int t3_program_check(const struct t3_program *prog, u32 rank, u32 ranks,
 
 /**
  * t3_refuse - fill a verdict
+ * @verdict: out
+ * @error: its errno
+ * @rank: see struct t3_verdict
+ * @trigger: likewise
+ * @detail: likewise
  *
  * Return: -@error.
  */

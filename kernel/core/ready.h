@@ -12,6 +12,8 @@
  * struct t3_ready - the queue's shared words
  * @head: tickets given to poppers; moved by compare-and-swap
  * @tail: tickets given to pushers; moved by add
+ * @pad0: keeps @head and @tail on cache lines of their own
+ * @pad1: likewise
  * @slot: [size] ticket + 1 in the high half, the trigger in the low; stored
  *	with release by the pusher that has the ticket, loaded with acquire by
  *	poppers

@@ -82,7 +82,8 @@ void play_start(struct play *p, u32 epoch)
 		p->retired[r] = epoch;
 	}
 	t3_machine_start(&p->m, epoch);
-	p->ready = p->mem[3] = calloc(1, t3_ready_bytes(triggers));
+	p->mem[3] = calloc(1, t3_ready_bytes(triggers));
+	p->ready = p->mem[3];
 	p->mask = t3_ready_size(triggers) - 1;
 	p->fired = calloc(triggers + 1, sizeof(u32));
 }

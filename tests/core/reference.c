@@ -401,11 +401,15 @@ static bool on_cycle(const struct world *w, const struct updates *u,
 		reached[i] = !u->of[i].done && depends(w, x, &u->of[i]);
 	while (moved) {
 		moved = false;
-		for (i = 0; i < u->n; i++)
-			for (k = 0; k < u->n; k++)
-				if (reached[i] && !reached[k] && !u->of[k].done &&
-				    depends(w, &u->of[i], &u->of[k]))
-					reached[k] = moved = true;
+		for (i = 0; i < u->n; i++) {
+			for (k = 0; k < u->n; k++) {
+				if (!reached[i] || reached[k] || u->of[k].done ||
+				    !depends(w, &u->of[i], &u->of[k]))
+					continue;
+				reached[k] = true;
+				moved = true;
+			}
+		}
 	}
 	return reached[x - u->of];
 }

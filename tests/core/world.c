@@ -290,16 +290,17 @@ static void spoil_block(struct world_rank *me, struct rng *rng)
 
 static void spoil_grid(struct world_rank *me, struct rng *rng)
 {
+	/* Not f64: its rows would not fit their stride. */
+	static const u32 dtypes[] = {
+		0, T3_DTYPE_F32, T3_DTYPE_F16, T3_DTYPE_BF16, T3_DTYPE_I32, 6,
+	};
 	u32 g = rng_below(rng, me->prog.grids);
 	struct t3_grid *grid = &me->grid[g];
 	u32 last = grid->block_cols;
 
 	switch (rng_below(rng, 7)) {
 	case 0:
-		/* Not f64: its rows would not fit their stride. */
-		grid->dtype = (u32[]) { 0, T3_DTYPE_F32, T3_DTYPE_F16,
-					T3_DTYPE_BF16, T3_DTYPE_I32, 6
-				      }[rng_below(rng, 6)];
+		grid->dtype = dtypes[rng_below(rng, ARRAY_SIZE(dtypes))];
 		break;
 	case 1:
 		grid->read_only = 1;
