@@ -101,6 +101,7 @@ struct board {
 	__u32 ready;	/* the victim is where it should be */
 	__u32 go;	/* it may end now */
 	__u32 holder;	/* a child of the victim, which has its files too */
+	__u32 joined;	/* how many of a crowd have joined */
 };
 
 static bool seen(__u32 *flag)
@@ -599,12 +600,16 @@ TEST_F(alive, address_space_lives_on)
 
 FIXTURE(crowd) {
 	int dev;
+	struct board *board;
 };
 
 FIXTURE_SETUP(crowd)
 {
 	self->dev = device_open();
 	ASSERT_GE(self->dev, 0);
+	self->board = mmap(NULL, page_size(), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ASSERT_NE(MAP_FAILED, (void *)self->board);
 }
 
 FIXTURE_TEARDOWN(crowd)
@@ -612,12 +617,21 @@ FIXTURE_TEARDOWN(crowd)
 	close(self->dev);
 }
 
-/* Runs epochs until @epochs are done or somebody is missing. */
-static void work(int group, __u32 rank, __u32 epochs)
+/*
+ * Returns 0, or what tells of a missing rank: EOWNERDEAD, EPIPE, and for a part
+ * that came when all others had gone already, ESTALE. A wait that was not told
+ * ends with ETIME.
+ */
+static int epochs_of(struct board *board, int group, __u32 rank, __u32 epochs)
 {
 	struct actor a;
-	int ret = actor_open(&a, rank, group_join(group, rank));
+	int member = group_join(group, rank);
+	int ret;
 
+	__atomic_fetch_add(&board->joined, 1, __ATOMIC_RELEASE);
+	ret = actor_open(&a, rank, member);
+	if (ret == -ESTALE)
+		return -EPIPE;
 	ret = ret ?: actor_live(&a);
 	for (__u32 e = 1; !ret && e <= epochs; e++) {
 		ret = plan_arm(a.member, 0);
@@ -627,22 +641,43 @@ static void work(int group, __u32 rank, __u32 epochs)
 		ret = actor_produce(&a, RANKS);
 		ret = ret ?: plan_wait_epoch(a.member, 0, e, BOUND_NS, NULL);
 	}
-	/* killed: EOWNERDEAD, EPIPE; a wait that was not told: ETIME */
+	return ret;
+}
+
+static void work(struct board *board, int group, __u32 rank, __u32 epochs)
+{
+	int ret = epochs_of(board, group, rank, epochs);
+
 	if (ret && ret != -EOWNERDEAD && ret != -EPIPE)
 		fprintf(stderr, "# rank %u: errno %d\n", rank, -ret);
 	_exit(!ret ? 0 : ret == -EOWNERDEAD || ret == -EPIPE ? 3 : 1);
 }
 
-static int start_crowd(int dev, pid_t pid[RANKS], __u32 epochs)
+static int start_crowd(int dev, struct board *board, pid_t pid[RANKS],
+		       __u32 epochs)
 {
 	int group = group_create(dev, RANKS, 0);
 
+	board->joined = 0;
 	FOR_EACH(r, RANKS) {
 		pid[r] = fork_child();
 		if (!pid[r])
-			work(group, r, epochs);
+			work(board, group, r, epochs);
 	}
 	return group;
+}
+
+/* Nobody can be told of a rank that dies before it joins. */
+static bool all_joined(struct board *board)
+{
+	__u64 until = now_ns() + BOUND_NS;
+
+	while (__atomic_load_n(&board->joined, __ATOMIC_ACQUIRE) < RANKS) {
+		if (now_ns() > until)
+			return false;
+		sched_yield();
+	}
+	return true;
 }
 
 /* Who is ready ends at once: that breaks nobody who is not ready yet. */
@@ -650,7 +685,8 @@ TEST_F_TIMEOUT(crowd, normal_exits, 120)
 {
 	FOR_EACH(i, scaled(30)) {
 		pid_t pid[RANKS];
-		int group = start_crowd(self->dev, pid, 1 + i % 3);
+		int group = start_crowd(self->dev, self->board, pid,
+					1 + i % 3);
 
 		ASSERT_GE(group, 0);
 		FOR_EACH(r, RANKS) {
@@ -668,10 +704,11 @@ TEST_F_TIMEOUT(crowd, killed_at_any_moment, 600)
 	FOR_EACH(i, scaled(40)) {
 		pid_t pid[RANKS];
 		__u32 victim = i % RANKS;
-		int group = start_crowd(self->dev, pid, 1000000);
+		int group = start_crowd(self->dev, self->board, pid, 1000000);
 		struct timespec ts = { 0 };
 
 		ASSERT_GE(group, 0);
+		ASSERT_TRUE(all_joined(self->board));
 		random = random * 1664525 + 1013904223;
 		ts.tv_nsec = random % 60 * 1000 * 1000;
 		nanosleep(&ts, NULL);
