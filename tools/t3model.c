@@ -7,10 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "paper.h"
 #include "report.h"
 #include "shapes.h"
+#include "svg.h"
 
 #define STR_(x)	#x
 #define STR(x)	STR_(x)
@@ -22,7 +24,7 @@ const char *argp_program_version = "t3model " STR(T3_VERSION_MAJOR) "."
 
 enum {
 	OPT_MACHINE = 0x100, OPT_PAPER, OPT_JSON, OPT_SHAPE, OPT_RANKS,
-	OPT_DTYPE, OPT_NETWORKS, OPT_MACHINES, OPT_SHOW,
+	OPT_DTYPE, OPT_NETWORKS, OPT_MACHINES, OPT_SHOW, OPT_SVG,
 };
 
 static const struct argp_option options[] = {
@@ -42,6 +44,8 @@ static const struct argp_option options[] = {
 	{ "networks", OPT_NETWORKS, NULL, 0,
 	  "estimates for whole networks, training and prompt", 2 },
 	{ "json", OPT_JSON, NULL, 0, "print JSON", 2 },
+	{ "svg", OPT_SVG, "DIR", 0,
+	  "write charts to DIR: speedups, movement and the first shape's timeline", 2 },
 	{ "machines", OPT_MACHINES, NULL, 0, "list the machines that are shipped", 2 },
 	{ "show", OPT_SHOW, NULL, 0, "print the machine's file", 2 },
 	{ 0 }
@@ -58,6 +62,7 @@ static const struct argp_option options[] = {
  * @dtype: T3_DTYPE_*
  * @mode: OPT_PAPER, OPT_NETWORKS, OPT_MACHINES, OPT_SHOW or 0
  * @json: print JSON
+ * @svg: directory for charts, or NULL
  */
 struct request {
 	const char *machine;
@@ -69,6 +74,7 @@ struct request {
 	uint32_t dtype;
 	int mode;
 	bool json;
+	const char *svg;
 };
 
 static uint64_t parse_number(struct argp_state *state, const char *option,
@@ -148,6 +154,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_DTYPE:
 		r->dtype = parse_dtype(state, arg);
 		return 0;
+	case OPT_SVG:
+		r->svg = arg;
+		return 0;
 	case OPT_JSON:
 		r->json = true;
 		return 0;
@@ -208,6 +217,30 @@ static size_t choose(const struct request *r, const struct model_machine *m,
 	return n;
 }
 
+static int draw(const char *dir, const struct model_machine *machine,
+		const struct model_line *line, size_t lines)
+{
+	static const char *const name[] = { "speedups", "movement", "timeline" };
+	char path[1024];
+	int i, ret = 0;
+
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		ret = -errno;
+	for (i = 0; i < 3 && !ret; i++) {
+		snprintf(path, sizeof(path), "%s/%s.svg", dir, name[i]);
+		if (i == 0)
+			ret = model_svg_speedups(path, machine, line, lines);
+		else if (i == 1)
+			ret = model_svg_movement(path, machine, line, lines);
+		else
+			ret = model_svg_timeline(path, machine, line);
+	}
+	if (!ret)
+		return 0;
+	fprintf(stderr, "t3model: --svg is \"%s\": %s\n", dir, strerror(-ret));
+	return 1;
+}
+
 static int run_sublayers(const struct request *r, const struct model_file *file)
 {
 	struct model_line *line = calloc(t3_shapes_count, sizeof(*line));
@@ -219,13 +252,15 @@ static int run_sublayers(const struct request *r, const struct model_file *file)
 	n = choose(r, &file->machine, line);
 	for (i = 0; i < n && !ret; i++)
 		ret = model_ask(&line[i].answer, &file->machine,
-				&line[i].sublayer, false);
+				&line[i].sublayer, r->svg && i == 0);
 	if (ret)
 		ret = fail(t3_error());
 	else if (r->json)
 		model_report_json(&file->machine, line, n);
 	else
 		model_report_table(&file->machine, line, n);
+	if (!ret && r->svg)
+		ret = draw(r->svg, &file->machine, line, n);
 	while (i--)
 		model_answer_free(&line[i].answer);
 	free(line);

@@ -59,7 +59,10 @@ enum model_policy {
  * @dma_fixed: time that a transfer costs beside its bytes
  * @sum_rate: bytes a second that a unit adds, where memory does not
  * @sum_units: units that are taken from the GEMM for it
+ * @sum_steal: share of a rank's GEMM that stands still while its sums run
  * @copy_rate: bytes a second that a unit sends in a collective run by units
+ * @net: bytes a second between nodes, for each rank and direction
+ * @net_latency: likewise
  * @policy: enum model_policy, of the machine as it is
  * @starve: least share of memory that transfers keep
  * @tracker: entries of the tracker; 0: as many as it takes
@@ -96,7 +99,10 @@ struct model_machine {
 	double dma_fixed;
 	double sum_rate;
 	double sum_units;
+	double sum_steal;
 	double copy_rate;
+	double net;
+	double net_latency;
 	double policy;
 	double starve;
 	double tracker;

@@ -49,8 +49,10 @@ static uint32_t block_bytes(const struct model_work *work, uint32_t tile_m,
 	uint64_t bytes = least * (columns ? tile_n : tile_m);
 	uint64_t all = work->rows * work->cols * model_element(work->dtype);
 
-	if (work->block_bytes)
-		return work->block_bytes;
+	if (work->block_bytes == MODEL_PLANNER_BLOCKS)
+		return 0;
+	if (work->block_bytes > bytes)
+		bytes *= work->block_bytes / bytes;
 	/* Many ranks: fewer blocks, so that all of them fit a plan. */
 	while (all / bytes > T3_MAX_BLOCKS / 2)
 		bytes *= 2;

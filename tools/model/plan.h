@@ -21,8 +21,9 @@
  * @algorithm: T3_ALG_RING or T3_ALG_DIRECT
  * @ranks: 1 .. MODEL_MAX_RANKS; beyond T3_MAX_RANKS only rings
  * @layout: T3_ROW_MAJOR or T3_COL_MAJOR
- * @block_bytes: largest block, at least; 0: one row (row major) or one column
- *	of a shard (column major) of tiles
+ * @block_bytes: about so large are blocks, in whole rows (row major) or columns
+ *	of a shard (column major) of tiles, one at least; or
+ *	MODEL_PLANNER_BLOCKS: as the planner chooses
  * @fold: simulate one rank, which stands for all of a ring
  */
 struct model_work {
@@ -39,6 +40,7 @@ struct model_work {
 };
 
 #define MODEL_MAX_RANKS	4096
+#define MODEL_PLANNER_BLOCKS	UINT32_MAX
 
 /**
  * struct model_tile - one work-group's output

@@ -80,7 +80,8 @@ static uint32_t engines(const struct sim *sim)
 	case MODEL_BY_MEMORY:
 		return (uint32_t)sim->machine->dma_engines;
 	case MODEL_BY_SUMS:
-		return (uint32_t)fmax(sim->machine->sum_units, 1);
+		return (uint32_t)fmax(sim->machine->sum_units,
+				      sim->machine->dma_engines);
 	default:
 		return is_ring(sim) ? 1 : sim->plan->work.ranks;
 	}
@@ -134,7 +135,9 @@ void comm_ready(struct sim *sim, uint32_t trigger)
 
 	sim->left[trigger] = 1;
 	for (i = 0; i < action->sources && !sim->run->alone; i++) {
-		uint32_t source = g->source[action->first_source + i];
+		/* Each rank begins with the next one: no crowd at the first. */
+		uint32_t source = g->source[action->first_source +
+			(action->rank + 1 + i) % action->sources];
 
 		if (source == action->block ||
 		    sim->remote_of[source] == trigger)

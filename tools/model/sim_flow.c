@@ -196,8 +196,12 @@ static double main_rate(struct sim *sim, const struct flow *flow)
 	double hidden = (sim->machine->prefetch - 1) * gemm->step;
 	double late = flow_latency(sim, flow->from) - hidden;
 	double slow = late > 0 ? stage->missing * late / hidden : 0;
+	bool sums = sim->run->carrier == MODEL_BY_SUMS &&
+		    sim->rank[flow->from].engines;
+	double own = sums ? 1 - sim->machine->sum_steal : 1;
 
-	return fmin(1 / (1 + slow), memory_of(sim, flow->from)->compute_share);
+	return own * fmin(1 / (1 + slow),
+			  memory_of(sim, flow->from)->compute_share);
 }
 
 static void set_rate(struct sim *sim, struct flow *flow)

@@ -134,6 +134,7 @@ static void store_stage(struct sim *sim, uint32_t rank)
 		uint32_t block = part->piece[i].block;
 
 		if (!uncached(sim)) {
+			comm_track(sim, rank, block, false);
 			report(sim, rank, block, 1);
 			continue;
 		}

@@ -46,6 +46,13 @@ struct model_work model_work_of(const struct model_machine *machine,
 		.layout = (uint32_t)machine->layout,
 	};
 
+	/*
+	 * Large enough that what a transfer costs by itself is a tenth, where
+	 * as many go on at once as can.
+	 */
+	work.block_bytes = (uint32_t)fmin(10 * machine->dma_fixed * machine->link /
+					  fmax(machine->dma_engines, machine->sum_units),
+					  T3_MAX_BLOCK_BYTES);
 	work.fold = ring && work.rows % s->ranks == 0;
 	return work;
 }
@@ -65,25 +72,16 @@ static int simulate(struct model_result *result, const struct asker *a,
 	return ret ? no_memory() : 0;
 }
 
-static uint32_t fused_carrier(const struct model_machine *machine)
-{
-	return machine->near_memory ? MODEL_BY_MEMORY : MODEL_BY_SUMS;
-}
-
-static int ask_gemms(struct asker *a, bool trace)
+static int ask_gemm(struct asker *a, bool trace)
 {
 	const struct model_machine *m = a->machine;
-	const struct model_rank *rank = &a->rs.rank[0];
-	uint32_t units = (uint32_t)m->units;
-	uint32_t left = units - (uint32_t)m->sum_units;
 	struct model_run run = {
 		.gemm = &a->cached, .policy = MODEL_NO_CONTENTION,
 		.alone = true, .trace = trace,
 	};
 
-	if (model_gemm_make(&a->cached, m, &a->rs.work, rank, units, true) ||
-	    model_gemm_make(&a->fused, m, &a->rs.work, rank, left,
-			    !m->near_memory))
+	if (model_gemm_make(&a->cached, m, &a->rs.work, &a->rs.rank[0],
+			    (uint32_t)m->units, true))
 		return no_memory();
 	return simulate(&a->answer->gemm, a, &a->rs, &run);
 }
@@ -111,23 +109,77 @@ static int ask_collectives(struct asker *a, bool trace)
 	a->answer->ag.time += a->machine->launch;
 	if (ret)
 		return ret;
-	run.carrier = fused_carrier(a->machine);
+	if (!a->machine->near_memory) {
+		a->answer->rs_nmc = a->answer->rs;
+		a->answer->rs_nmc.span = NULL;
+		return 0;
+	}
+	run.carrier = MODEL_BY_MEMORY;
 	run.trace = false;
 	return simulate(&a->answer->rs_nmc, a, &a->rs, &run);
 }
 
-static int ask_fused(struct asker *a, bool trace)
+static int fuse(struct asker *a, enum model_variant v, uint32_t policy,
+		bool trace)
 {
 	struct model_run run = {
-		.gemm = &a->fused, .carrier = fused_carrier(a->machine),
-		.policy = MODEL_ROUND_ROBIN, .trace = trace,
+		.gemm = &a->fused, .carrier = a->machine->near_memory ?
+			MODEL_BY_MEMORY : MODEL_BY_SUMS,
+		.policy = policy, .trace = trace,
 	};
-	int ret = simulate(&a->answer->fused[MODEL_T3], a, &a->rs, &run);
+	struct model_result result;
+	int ret = simulate(&result, a, &a->rs, &run);
 
 	if (ret)
 		return ret;
-	run.policy = MODEL_COMPUTE_FIRST;
-	return simulate(&a->answer->fused[MODEL_T3_MCA], a, &a->rs, &run);
+	free(a->answer->fused[v].span);
+	a->answer->fused[v] = result;
+	return 0;
+}
+
+/* The fused variants with so many units for sums. */
+static int ask_fused(struct asker *a, bool trace)
+{
+	const struct model_machine *m = a->machine;
+	int ret;
+
+	if (model_gemm_make(&a->fused, m, &a->rs.work, &a->rs.rank[0],
+			    (uint32_t)(m->units - m->sum_units), !m->near_memory))
+		return no_memory();
+	ret = fuse(a, MODEL_T3, MODEL_ROUND_ROBIN, trace);
+	if (!ret)
+		ret = fuse(a, MODEL_T3_MCA, MODEL_COMPUTE_FIRST, trace);
+	model_gemm_free(&a->fused);
+	return ret;
+}
+
+/*
+ * How many units the sums should have differs by shape: half as many as the
+ * machine would give, and half of that ... and the best is kept.
+ */
+static int search_fused(struct asker *a, bool trace)
+{
+	const struct model_machine *given = a->machine;
+	struct model_machine tried = *given;
+	double units, best = given->sum_units;
+	double time = INFINITY;
+	int ret = 0;
+
+	a->machine = &tried;
+	for (units = given->sum_units; units >= 1 && !ret; units = floor(units / 2)) {
+		tried.sum_units = units;
+		ret = ask_fused(a, false);
+		if (!ret && a->answer->fused[MODEL_T3_MCA].time < time) {
+			time = a->answer->fused[MODEL_T3_MCA].time;
+			best = units;
+		}
+	}
+	tried.sum_units = best;
+	a->answer->sum_units = (uint32_t)best;
+	if (!ret)
+		ret = ask_fused(a, trace);
+	a->machine = given;
+	return ret;
 }
 
 double model_traffic_bytes(const struct model_traffic *traffic)
@@ -176,15 +228,14 @@ int model_ask(struct model_answer *answer, const struct model_machine *machine,
 	if (ret)
 		return ret;
 	answer->ranks = a.rs.simulated;
-	ret = ask_gemms(&a, trace);
+	ret = ask_gemm(&a, trace);
 	if (!ret)
 		ret = ask_collectives(&a, trace);
 	if (!ret)
-		ret = ask_fused(&a, trace);
+		ret = search_fused(&a, trace);
 	if (!ret)
 		conclude(answer);
 	model_gemm_free(&a.cached);
-	model_gemm_free(&a.fused);
 	model_plan_free(&a.rs);
 	if (ret)
 		model_answer_free(answer);

@@ -43,7 +43,8 @@ struct model_sublayer {
  * @fused: GEMM with reduce-scatter, MODEL_T3 and MODEL_T3_MCA only
  * @time: seconds, all-gather included
  * @bytes: of a rank's memory, all-gather included
- * @ranks: of them that were simulated, 1 where one stood for all
+ * @ranks: how many were simulated; 1: one stood for all
+ * @sum_units: units that the sums of the fused variants had
  */
 struct model_answer {
 	struct model_result gemm;
@@ -54,6 +55,7 @@ struct model_answer {
 	double time[MODEL_VARIANTS];
 	double bytes[MODEL_VARIANTS];
 	uint32_t ranks;
+	uint32_t sum_units;
 };
 
 /**
