@@ -15,7 +15,7 @@ bool t3_part_running(const struct t3_part *part)
 {
 	const struct t3_plan *plan = part->plan;
 
-	return smp_load_acquire(&plan->state) == T3_PLAN_LIVE &&
+	return t3_plan_state(plan) == T3_PLAN_LIVE &&
 	       !READ_ONCE(plan->group->broken) &&
 	       t3_plan_armed(plan, part->rank);
 }
@@ -46,7 +46,7 @@ bool t3_member_armed(struct t3_member *member, u32 *slot)
 /* Return: 0 live; -EAGAIN, or the errno of the verdict. */
 static int plan_usable(const struct t3_plan *plan)
 {
-	switch (smp_load_acquire(&plan->state)) {
+	switch (t3_plan_state(plan)) {
 	case T3_PLAN_LIVE:
 		return 0;
 	case T3_PLAN_COLLECTING:
@@ -166,6 +166,7 @@ static int arm_locked(struct t3_member *member, struct t3_part *part,
 		return ret;
 	WRITE_ONCE(part->seen, *epoch - 1);
 	part->arms++;
+	/* Pairs with the acquire of whoever reads the page. */
 	smp_store_release(&t3_part_status(part)->armed, *epoch);
 	t3_watchdog_start(member->group);
 	if (plan->silent)
@@ -358,9 +359,9 @@ static int wait_retired(struct t3_member *member, struct t3_part *part,
 			cond_resched();
 			continue;
 		}
-		ret = wait_event_interruptible_hrtimeout(*wq,
-				look(part, epoch) || READ_ONCE(member->left),
-				left);
+		ret = wait_event_interruptible_hrtimeout
+			(*wq, look(part, epoch) || READ_ONCE(member->left),
+			 left);
 		if (ret == -ERESTARTSYS)
 			return look(part, epoch) ?: -EINTR;
 	}
@@ -400,7 +401,7 @@ static int wait_part(struct t3_member *member, struct t3_part *part,
 	int ret;
 
 	/* A plan that is not live has armed nothing. */
-	armed = smp_load_acquire(&plan->state) == T3_PLAN_LIVE ?
+	armed = t3_plan_state(plan) == T3_PLAN_LIVE ?
 		READ_ONCE(plan->machine.armed[part->rank]) : 0;
 	if (armed - wait->epoch >= READ_ONCE(part->arms)) {
 		t3_say(member, "WAIT slot %u: epoch %u was never armed, the last is %u",
@@ -411,7 +412,7 @@ static int wait_part(struct t3_member *member, struct t3_part *part,
 	if (ret == 1)
 		ret = recheck_retired(member, part);
 	if (!ret)
-		WRITE_ONCE(part->seen, (u32)READ_ONCE(plan->machine.status[part->rank]));
+		WRITE_ONCE(part->seen, t3_part_retired(part));
 	return ret;
 }
 
@@ -430,7 +431,7 @@ int t3_wait(struct t3_cmd *cmd)
 		return PTR_ERR(part);
 	ret = wait_part(cmd->member, part, wait);
 	t3_part_put(part);
-	cause = smp_load_acquire(&cmd->group->broken);
+	cause = t3_group_cause(cmd->group);
 	if (ret && cause) {
 		/* With an error of a broken group the buffers are given back. */
 		t3_group_drain(cmd->group);

@@ -55,6 +55,7 @@ static void plan_break(struct t3_plan *plan, u64 cause)
 		struct t3_plan_status *status = t3_part_status(plan->part[r]);
 
 		WRITE_ONCE(status->broken_rank, t3_cause_rank(cause));
+		/* Pairs with the acquire of whoever reads the page. */
 		smp_store_release(&status->broken, t3_cause_error(cause));
 	}
 }
@@ -125,13 +126,17 @@ void t3_group_delist(struct t3_plan *plan)
  * t3_group_drain - wait until nothing of a broken group runs any more
  * @group: it has broken
  *
- * Not killable: it takes as long as one chunk of each executor.
+ * Not killable: it takes as long as one section of each executor, which runs
+ * with preemption off (run.c). An executor that was preempted right afterwards
+ * wakes us late: look again by ourselves.
  *
  * Context: sleeps; not from an executor.
  */
 void t3_group_drain(struct t3_group *group)
 {
-	wait_event(group->drained, !smp_load_acquire(&group->inflight));
+	while (!wait_event_timeout(group->drained,
+				   !t3_load_acquire(&group->inflight), 1))
+		;
 }
 
 /**
@@ -174,7 +179,7 @@ int t3_group_info(struct t3_cmd *cmd)
 {
 	struct t3_group *group = cmd->group;
 	struct t3_group_info *info = cmd->arg;
-	u64 cause = smp_load_acquire(&group->broken);
+	u64 cause = t3_group_cause(group);
 
 	if (info->flags)
 		return -EOPNOTSUPP;
@@ -238,13 +243,13 @@ static int group_set(struct t3_cmd *cmd)
 }
 
 static const struct t3_op group_ops[] = {
-	T3_OP(T3_CMD_GROUP_JOIN, t3_group_join, out_fd, true, false,
+	T3_OP(T3_CMD_GROUP_JOIN, t3_group_join, 16, true, false,
 	      t3_group_join),
-	T3_OP(T3_CMD_GROUP_INFO, t3_group_info, broken_block, true, false,
+	T3_OP(T3_CMD_GROUP_INFO, t3_group_info, 48, true, false,
 	      t3_group_info),
-	T3_OP(T3_CMD_GROUP_ABORT, t3_group_abort, flags, false, false,
+	T3_OP(T3_CMD_GROUP_ABORT, t3_group_abort, 8, false, false,
 	      t3_group_abort),
-	T3_OP(T3_CMD_GROUP_SET, t3_group_set, __reserved, false, false,
+	T3_OP(T3_CMD_GROUP_SET, t3_group_set, 16, false, false,
 	      group_set),
 };
 

@@ -8,6 +8,7 @@
 #include <linux/file.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
+#include <linux/sizes.h>
 #include <linux/uaccess.h>
 
 #include "t3.h"
@@ -130,6 +131,8 @@ long t3_dispatch(struct t3_cmd *cmd, const struct t3_op *ops, u32 nops,
 		return -EFAULT;
 	if (usize < op->min_size)
 		return -EINVAL;
+	if (usize > SZ_64K)	/* nobody shall have us look for zeros for long */
+		return -E2BIG;
 	memset(&buf, 0, sizeof(buf));
 	ret = copy_struct_from_user(&buf, op->size, uarg, usize);
 	if (ret)
@@ -164,8 +167,8 @@ static int query(struct t3_cmd *cmd)
 }
 
 static const struct t3_op device_ops[] = {
-	T3_OP(T3_CMD_QUERY, t3_query, watchdog_max_ms, true, false, query),
-	T3_OP(T3_CMD_GROUP_CREATE, t3_group_create, __reserved, true, false,
+	T3_OP(T3_CMD_QUERY, t3_query, 32, true, false, query),
+	T3_OP(T3_CMD_GROUP_CREATE, t3_group_create, 24, true, false,
 	      t3_group_create),
 };
 

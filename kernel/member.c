@@ -193,23 +193,23 @@ static int leave(struct t3_cmd *cmd)
 }
 
 static const struct t3_op member_ops[] = {
-	T3_OP(T3_CMD_NOTIFY, t3_notify, __reserved, true, true, t3_notify),
-	T3_OP(T3_CMD_WAIT, t3_wait, __reserved, true, true, t3_wait),
-	T3_OP(T3_CMD_ARM, t3_arm, epoch, true, false, t3_arm),
-	T3_OP(T3_CMD_REGION_ADD, t3_region_add, region, true, false,
+	T3_OP(T3_CMD_NOTIFY, t3_notify, 32, true, true, t3_notify),
+	T3_OP(T3_CMD_WAIT, t3_wait, 32, true, true, t3_wait),
+	T3_OP(T3_CMD_ARM, t3_arm, 16, true, false, t3_arm),
+	T3_OP(T3_CMD_REGION_ADD, t3_region_add, 48, true, false,
 	      t3_region_add),
-	T3_OP(T3_CMD_REGION_DEL, t3_region_del, __reserved, false, false,
+	T3_OP(T3_CMD_REGION_DEL, t3_region_del, 16, false, false,
 	      t3_region_del),
-	T3_OP(T3_CMD_PLAN_ADD, t3_plan_add, status_bytes, true, true,
+	T3_OP(T3_CMD_PLAN_ADD, t3_plan_add, 120, true, true,
 	      t3_plan_add),
-	T3_OP(T3_CMD_PLAN_WAIT, t3_plan_wait, verdict, true, true,
+	T3_OP(T3_CMD_PLAN_WAIT, t3_plan_wait, 40, true, true,
 	      t3_plan_wait),
-	T3_OP(T3_CMD_PLAN_DEL, t3_plan_del, __reserved, false, false,
+	T3_OP(T3_CMD_PLAN_DEL, t3_plan_del, 16, false, false,
 	      t3_plan_del),
-	T3_OP(T3_CMD_LEAVE, t3_leave, flags, false, false, leave),
-	T3_OP(T3_CMD_GROUP_INFO, t3_group_info, broken_block, true, false,
+	T3_OP(T3_CMD_LEAVE, t3_leave, 8, false, false, leave),
+	T3_OP(T3_CMD_GROUP_INFO, t3_group_info, 48, true, false,
 	      t3_group_info),
-	T3_OP(T3_CMD_GROUP_ABORT, t3_group_abort, flags, false, false,
+	T3_OP(T3_CMD_GROUP_ABORT, t3_group_abort, 8, false, false,
 	      t3_group_abort),
 };
 
@@ -243,10 +243,9 @@ static __poll_t member_poll(struct file *file, poll_table *wait)
 	for (slot = 0; slot < T3_MAX_PLANS; slot++) {
 		struct t3_part *part = member->part[slot];
 
-		if (!part || smp_load_acquire(&part->plan->state) != T3_PLAN_LIVE)
+		if (!part || t3_plan_state(part->plan) != T3_PLAN_LIVE)
 			continue;
-		if ((u32)smp_load_acquire(&part->plan->machine.status[member->rank]) !=
-		    READ_ONCE(part->seen))
+		if (t3_part_retired(part) != READ_ONCE(part->seen))
 			events |= EPOLLIN | EPOLLRDNORM;
 	}
 	spin_unlock(&member->part_lock);

@@ -243,7 +243,7 @@ static void part_detach(struct t3_member *member, struct t3_part *part)
 
 /* Caller holds both locks. Return: 0, and the plan owns the part, or why not. */
 static int part_join(struct t3_member *member, struct t3_part *part,
-		     const struct t3_plan_add *add)
+		     struct t3_plan_add *add)
 {
 	struct t3_group *group = member->group;
 	struct t3_slot *s = &group->slot[add->slot], old = *s;
@@ -251,6 +251,10 @@ static int part_join(struct t3_member *member, struct t3_part *part,
 	int ret;
 
 	ret = slot_check(s, member->rank, add->generation);
+	/* All others have gone meanwhile: tell the late one why. */
+	if (ret == -ESTALE && add->generation == s->generation && group->left)
+		return t3_refuse(&add->verdict, EPIPE, __ffs64(group->left),
+				 T3_NONE, T3_NONE);
 	if (ret)
 		return ret;
 	if (!plan) {
@@ -444,14 +448,14 @@ unlock:
 static int give_verdict(struct t3_plan *plan, struct t3_verdict *verdict)
 {
 	struct t3_group *group = plan->group;
-	u64 cause = smp_load_acquire(&group->broken);
+	u64 cause = t3_group_cause(group);
 
-	if (smp_load_acquire(&plan->state) != T3_PLAN_COLLECTING)
+	if (t3_plan_state(plan) != T3_PLAN_COLLECTING)
 		*verdict = plan->verdict;
 	if (!verdict->error && cause)
 		t3_refuse(verdict, t3_cause_error(cause), t3_cause_rank(cause),
 			  T3_NONE, T3_NONE);
-	else if (smp_load_acquire(&plan->state) == T3_PLAN_COLLECTING)
+	else if (t3_plan_state(plan) == T3_PLAN_COLLECTING)
 		t3_refuse(verdict, ETIME,
 			  __ffs64(~READ_ONCE(plan->parts)), T3_NONE, T3_NONE);
 	return -(int)verdict->error;
@@ -477,11 +481,12 @@ int t3_plan_wait(struct t3_cmd *cmd)
 	}
 	plan = part->plan;
 	if (wait->timeout_ns)
-		ret = wait_event_interruptible_hrtimeout(group->setup_wait,
-			smp_load_acquire(&plan->state) != T3_PLAN_COLLECTING ||
-			READ_ONCE(group->broken) ||
-			READ_ONCE(cmd->member->left),
-			ns_to_ktime(min_t(u64, wait->timeout_ns, KTIME_MAX)));
+		ret = wait_event_interruptible_hrtimeout
+			(group->setup_wait,
+			 t3_plan_state(plan) != T3_PLAN_COLLECTING ||
+			 READ_ONCE(group->broken) ||
+			 READ_ONCE(cmd->member->left),
+			 ns_to_ktime(min_t(u64, wait->timeout_ns, KTIME_MAX)));
 	if (ret == -ERESTARTSYS)
 		t3_refuse(&wait->verdict, EINTR, T3_NONE, T3_NONE, T3_NONE);
 	else

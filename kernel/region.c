@@ -42,11 +42,12 @@ static int check_vmas(struct t3_member *member, const struct t3_region *region)
 {
 	unsigned long at = region->start;
 	unsigned long end = at + (region->npages << PAGE_SHIFT);
-	VMA_ITERATOR(vmi, region->mm, at);
 	struct vm_area_struct *vma;
 	int gup = FOLL_WRITE;
 	const char *why;
+	struct vma_iterator vmi;
 
+	vma_iter_init(&vmi, region->mm, at);
 	for_each_vma_range(vmi, vma, end) {
 		if (vma->vm_start > at)
 			break;

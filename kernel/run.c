@@ -161,8 +161,36 @@ static u64 sum_section(struct t3_exec *x, struct t3_walk *w, u32 dtype)
 }
 
 /*
+ * One section, announced to breakers. Preemption is off while it is: a breaker
+ * waits for as long as the memory takes, and not until a thread that somebody
+ * gave a low priority gets a processor again.
+ *
+ * Return: bytes; 0 where the group has broken.
+ */
+static u64 run_section(struct t3_plan *plan, struct t3_exec *x,
+		       struct t3_walk *w, u32 op, u32 dtype)
+{
+	struct t3_group *group = plan->group;
+	u64 done = 0;
+
+	preempt_disable();
+	if (t3_machine_enter(&group->inflight, &group->broken)) {
+		done = op == T3_OP_COPY ? copy_section(x, w) :
+					  sum_section(x, w, dtype);
+		t3_machine_leave(&group->inflight);	/* a full fence */
+	}
+	preempt_enable();
+	if (unlikely(READ_ONCE(group->broken)))
+		wake_up_all(&group->drained);
+	return done;
+}
+
+/*
  * Runs a trigger from where it stands. A walk is kept in the plan, so that
  * whoever takes an interrupted trigger next goes on and never begins again.
+ *
+ * The trigger completes when it is no longer in flight. A break between the
+ * two finds all data written, and the machine retires nothing any more.
  */
 static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
 				u32 trigger, u64 *budget)
@@ -180,14 +208,13 @@ static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
 			      (u64)rect.cols * t3_dtype_size(dtype),
 			      x->operand, x->lanes);
 	while (t3_walk_run(w)) {
-		if (READ_ONCE(plan->group->broken))
-			return BROKEN;
 		if (!*budget) {
 			t3_ready_push(plan->ready, plan->ready_mask, trigger);
 			return PARKED;
 		}
-		done = action->op == T3_OP_COPY ? copy_section(x, w) :
-						  sum_section(x, w, dtype);
+		done = run_section(plan, x, w, action->op, dtype);
+		if (!done)
+			return BROKEN;
 		*budget -= min(*budget, done);
 		cond_resched();
 	}
@@ -198,37 +225,18 @@ static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
 
 /* --- executors ------------------------------------------------------------ */
 
-static bool exec_enter(struct t3_group *group)
-{
-	if (likely(t3_machine_enter(&group->inflight, &group->broken)))
-		return true;
-	/* The breaker may have seen our count and sleep for it. */
-	wake_up_all(&group->drained);
-	return false;
-}
-
-static void exec_leave(struct t3_group *group)
-{
-	t3_machine_leave(&group->inflight);	/* a full fence */
-	if (unlikely(READ_ONCE(group->broken)))
-		wake_up_all(&group->drained);
-}
-
 static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
 {
-	struct t3_group *group = plan->group;
 	u32 trigger;
 
-	if (!exec_enter(group))
-		return;
-	while (*budget && t3_ready_pop(plan->ready, plan->ready_mask, &trigger)) {
+	while (*budget && !READ_ONCE(plan->group->broken) &&
+	       t3_ready_pop(plan->ready, plan->ready_mask, &trigger)) {
 		/* More than one is ready: others may help. */
 		if (t3_ready_any(plan->ready))
 			t3_plan_kick(plan);
 		if (run_trigger(plan, x, trigger, budget) != DONE)
 			break;
 	}
-	exec_leave(group);
 }
 
 /**
@@ -290,7 +298,7 @@ int t3_plan_workers_init(struct t3_plan *plan)
 	for (i = 0; i < plan->workers; i++) {
 		INIT_WORK(&plan->worker[i].work, worker);
 		plan->worker[i].plan = plan;
-		plan->worker[i].exec = kmalloc(sizeof(struct t3_exec),
+		plan->worker[i].exec = kmalloc(sizeof(*plan->worker[i].exec),
 					       GFP_KERNEL_ACCOUNT);
 		if (!plan->worker[i].exec)
 			return -ENOMEM;
@@ -328,6 +336,7 @@ static void retired(struct t3_machine *m, u32 rank, u32 epoch)
 {
 	struct t3_plan *plan = machine_plan(m);
 
+	/* Pairs with the acquire of whoever reads the page. */
 	smp_store_release(&t3_part_status(plan->part[rank])->retired, epoch);
 	wake_up_all(&plan->group->rank_wait[rank]);
 }

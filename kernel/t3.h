@@ -296,6 +296,19 @@ struct t3_plan {
 	struct t3_worker worker[T3_WORKERS];
 };
 
+/* What is seen before it says LIVE or REFUSED is all there. */
+static inline int t3_plan_state(const struct t3_plan *plan)
+{
+	/* Pairs with plan_decide(). */
+	return smp_load_acquire(&plan->state);
+}
+
+/* The epoch that has retired last. The plan is live. */
+static inline u32 t3_part_retired(const struct t3_part *part)
+{
+	return t3_load_acquire(&part->plan->machine.status[part->rank]);
+}
+
 /* Some epoch of a rank is armed and has not retired; a snapshot. */
 static inline bool t3_plan_armed(const struct t3_plan *plan, u32 rank)
 {
@@ -331,7 +344,8 @@ struct t3_slot {
  * @watchdog_ms: written under @lock, read by anybody
  * @broken: 0, then the cause for ever: set by one compare-and-swap. Pairs
  *	with @inflight, see "Executors" in machine.h.
- * @inflight: executors that run triggers of this group
+ * @inflight: executors that move bytes of this group at this moment, with
+ *	preemption off
  * @drained: waits for @inflight to be 0 once @broken is set
  * @setup_wait: waits for a plan's verdict
  * @rank_wait: [ranks] waits for a rank's epochs to retire, and polls
@@ -410,8 +424,12 @@ struct t3_member {
 
 /* Why a call is refused, for the log: a user reads it, so it is limited. */
 #define t3_say(member, fmt, ...)					\
+do {									\
+	const struct t3_member *__m = (member);				\
+									\
 	pr_info_ratelimited("group %u rank %u: " fmt "\n",		\
-			    (member)->group->id, (member)->rank, ##__VA_ARGS__)
+			    __m->group->id, __m->rank, ##__VA_ARGS__);	\
+} while (0)
 
 /**
  * struct t3_cmd - a command being carried out
@@ -449,10 +467,9 @@ struct t3_op {
 	int (*fn)(struct t3_cmd *cmd);
 };
 
-#define T3_OP(_nr, _struct, _last, _out, _err, _fn)			\
+#define T3_OP(_nr, _struct, _min_size, _out, _err, _fn)			\
 	{								\
-		.size = sizeof(struct _struct),				\
-		.min_size = offsetofend(struct _struct, _last),		\
+		.size = sizeof(struct _struct), .min_size = (_min_size),\
 		.nr = (_nr), .out = (_out), .out_on_error = (_err),	\
 		.fn = (_fn),						\
 	}
@@ -476,6 +493,12 @@ void t3_group_enlist(struct t3_plan *plan);
 void t3_group_delist(struct t3_plan *plan);
 void t3_group_wake(struct t3_group *group);
 
+static inline u64 t3_group_cause(const struct t3_group *group)
+{
+	/* Pairs with the compare-and-swap of t3_group_break(). */
+	return smp_load_acquire(&group->broken);
+}
+
 /**
  * t3_group_error - has the group broken?
  * @group: the group
@@ -484,7 +507,7 @@ void t3_group_wake(struct t3_group *group);
  */
 static inline int t3_group_error(const struct t3_group *group)
 {
-	return -(int)t3_cause_error(smp_load_acquire(&group->broken));
+	return -(int)t3_cause_error(t3_group_cause(group));
 }
 
 /* broken.c */

@@ -25,9 +25,13 @@
 #define COLS	1500		/* rows end within pages */
 #define STRIDE	(COLS + 4)
 #define EPOCHS	20
+#define ROUNDS	40
 #define SECOND	1000000000ULL
 
 static int tests, failed;
+
+/* The kernel writes it at any time. */
+#define look(word) __atomic_load_n(&(word), __ATOMIC_ACQUIRE)
 
 #define CHECK(cond)							\
 	do {								\
@@ -44,8 +48,8 @@ struct rank {
 	uint32_t rank;
 	float *data;
 	uint32_t region;
-	volatile uint32_t *tiles;
-	const volatile struct t3_plan_status *status;
+	uint32_t *tiles;
+	const struct t3_plan_status *status;	/* read by look() */
 };
 
 static int group_create(uint32_t watchdog_ms)
@@ -187,7 +191,7 @@ static int notify(struct rank *r, uint32_t block, uint32_t tiles)
 /* As a producer in user space counts; the kernel is called if it sleeps. */
 static void count(struct rank *r, uint32_t block)
 {
-	__atomic_add_fetch((uint32_t *)&r->tiles[block], 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&r->tiles[block], 1, __ATOMIC_RELEASE);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->status->need_wakeup, __ATOMIC_RELAXED))
 		CHECK(!notify(r, block, 0));
@@ -263,7 +267,7 @@ static void epochs(int group, uint32_t rank, bool mapped)
 			CHECK(poll(&p, 1, 20000) == 1 && p.revents == POLLIN);
 		CHECK(!wait_epoch(&r, e, 20 * SECOND, NULL));
 		CHECK(poll(&p, 1, 0) == 0);
-		CHECK(r.status->retired == e && r.status->armed == e);
+		CHECK(look(r.status->retired) == e && look(r.status->armed) == e);
 		verify(&r, e);
 	}
 	_exit(0);
@@ -301,8 +305,8 @@ static void killed(int group, uint32_t rank)
 		raise(SIGKILL);
 	CHECK(wait_epoch(&r, e, 20 * SECOND, &who) == -EOWNERDEAD);
 	CHECK(who == 1);
-	CHECK(r.status->broken == EOWNERDEAD);
-	CHECK(r.status->broken_rank == 1);
+	CHECK(look(r.status->broken) == EOWNERDEAD);
+	CHECK(look(r.status->broken_rank) == 1);
 	_exit(0);
 }
 
@@ -368,6 +372,64 @@ static void unmapped(int group, uint32_t rank)
 	_exit(0);
 }
 
+/* Epochs without end, until a break that names the rank that was killed. */
+static void endless(int group, uint32_t rank)
+{
+	struct rank r;
+	uint32_t e = 0, who = 0;
+	int ret;
+
+	join(&r, group, rank);
+	ret = plan_add(&r, 1, 4);
+	if (!ret)
+		ret = plan_wait(&r);
+	while (!ret) {
+		ret = arm(&r, &e);
+		for (uint32_t b = 0; b < RANKS && !ret; b++)
+			ret = notify(&r, b, 4);
+		if (!ret)
+			ret = wait_epoch(&r, e, 20 * SECOND, &who);
+	}
+	CHECK(ret == -EOWNERDEAD || ret == -EPIPE);
+	_exit(0);
+}
+
+/* A rank is killed at any moment, ROUNDS times: nobody sticks. */
+static void kill_anytime(void)
+{
+	bool good = true;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint32_t victim = (uint32_t)(rand() % RANKS);
+		int group = group_create(0), status;
+		pid_t pid[RANKS];
+
+		fflush(stdout);
+		for (uint32_t r = 0; r < RANKS; r++) {
+			pid[r] = fork();
+			if (!pid[r]) {
+				alarm(60);
+				endless(group, r);
+			}
+		}
+		/* Who dies before it has joined is nobody the group knows. */
+		while (info(group).joined != (1u << RANKS) - 1)
+			usleep(1000);
+		usleep((useconds_t)(rand() % 100000));
+		kill(pid[victim], SIGKILL);
+		for (uint32_t r = 0; r < RANKS; r++) {
+			waitpid(pid[r], &status, 0);
+			if (r != victim)
+				good = good && WIFEXITED(status) &&
+				       !WEXITSTATUS(status);
+		}
+		close(group);
+	}
+	printf("%sok %d a rank is killed at any moment, %d times\n",
+	       good ? "" : "not ", ++tests, ROUNDS);
+	failed += !good;
+}
+
 static void run(const char *name, void (*fn)(int, uint32_t), uint32_t watchdog,
 		uint32_t broken)
 {
@@ -408,6 +470,7 @@ int main(void)
 	run("nobody produces", stalled, 300, ETIMEDOUT);
 	run("a rank aborts", aborted, 0, ECANCELED);
 	run("a rank unmaps its region", unmapped, 0, ESTALE);
+	kill_anytime();
 	printf("1..%d\n", tests);
 	return failed ? 1 : 0;
 }
