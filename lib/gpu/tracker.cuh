@@ -1,72 +1,112 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
- * In-band tracking on Hopper: a few SMs watch the output of one unmodified
- * GEMM launch, and add each finished tile into a peer's memory by TMA.
+ * Kernels that send a GEMM's output while the GEMM runs, on a few SMs that they
+ * hold: each piece is read once and added into a peer's memory by vector
+ * reductions, which the memory carries out.
  *
- * The output was poisoned before with T3_POISON, a bf16 NaN that arithmetic
- * never makes (the hardware's own is 0x7fff). A tile is finished when no
- * element of it is poison any more; that is looked at for all of its elements,
- * in the very bytes that are then added. When the launch has ended (@done) all
- * is final, poison or not: that is the backstop.
+ * t3_drain follows a GEMM that is launched in bands, each counted by a stream
+ * write behind it. t3_tracker follows one unmodified launch in band: the output
+ * was poisoned before with T3_POISON, a bf16 NaN that arithmetic never makes
+ * (the hardware's own is 0x7fff), and an element that is not poison any more is
+ * final. When the launch has ended (@done) all is final, poison or not: that is
+ * the backstop. It needs a producer that stores each element once: beta = 0, no
+ * split-K reduction in place.
  *
- * It needs a producer that stores each element once: beta = 0, no split-K
- * reduction in place.
+ * The tracker leaves poison behind for the next epoch, in lines that are still
+ * in the cache and dirty: it costs no traffic to memory. So what travelled is
+ * no longer in the output afterwards.
+ *
+ * No wait is unbounded: each ends at @patience_ns, or when *@abort is set.
  */
 #ifndef T3_GPU_TRACKER_CUH
 #define T3_GPU_TRACKER_CUH
 
 #include <cstdint>
 
-#include <cuda.h>
+#define T3_POISON	0xffffffffU	/* two elements */
 
-#define T3_POISON	0xffffU
-
-/* A tracker's tile: one TMA box, and one slot of shared memory. */
+/* What a warp takes at a time. */
 #define T3_TILE_ROWS	64
 #define T3_TILE_COLS	128
-#define T3_TILE_BYTES	(T3_TILE_ROWS * T3_TILE_COLS * 2)
-#define T3_SLOTS	13	/* warps of a block, each with a slot */
-#define T3_TRACKER_SMEM	(T3_SLOTS * T3_TILE_BYTES)
+#define T3_CHUNK	16384
+#define T3_UNROLL	8
+#define T3_THREADS	1024
 /* GEMM kernels come in clusters of 2: leave them whole pairs of SMs. */
 #define T3_CLUSTER	2
+#define T3_MAX_BANDS	64
 
 /**
- * struct t3_track - what a tracker's launch works on
+ * struct t3_pace - what all of a launch's warps share
+ * @ticket: pieces taken so far, in all epochs; grows
+ * @first_ticket: its value when the epoch began
+ * @link: when the link is free again, in ps of globaltimer; the rate limiter
+ * @rate: of the link, in GB/s; 0: no limit
+ * @abort: set by the host, or by a warp whose patience ended; never reset by
+ *	the device
+ * @patience_ns: how long a piece is waited for
+ *
+ * Written by the host before the launch; what it points to is device memory
+ * that the launch shares with the stream and with itself.
+ */
+struct t3_pace {
+	uint32_t *ticket;
+	uint32_t first_ticket;
+	uint32_t rate;
+	unsigned long long *link;
+	uint32_t *abort;
+	uint64_t patience_ns;
+};
+
+/**
+ * struct t3_bands - what t3_drain works on
+ * @pace: see there
+ * @output: the GEMM's output; what travels has no gaps
+ * @peer: where it is added
+ * @bands: how many
+ * @epoch: this one
+ * @counter: [32 * bands] every 32nd: the epoch in which a band was written last;
+ *	grow
+ * @chunk: [bands + 1] a band's first chunk
+ * @byte: [bands + 1] a band's first byte; a multiple of 16
+ */
+struct t3_bands {
+	struct t3_pace pace;
+	const char *output;
+	char *peer;
+	uint32_t bands;
+	uint32_t epoch;
+	const uint32_t *counter;
+	uint32_t chunk[T3_MAX_BANDS + 1];
+	uint64_t byte[T3_MAX_BANDS + 1];
+};
+
+/**
+ * struct t3_track - what t3_tracker and t3_learn work on
+ * @pace: see there
  * @order: [tiles] tiles in the order in which the GEMM finishes them
  * @tiles: how many travel
  * @tile_cols: tiles in a row of tiles
  * @rows: rows of the output
- * @cols: columns of the output
+ * @cols: columns of the output; a multiple of 8
  * @output: the output, row-major, without gaps
+ * @peer: where it is added, likewise
  * @done: the epoch whose GEMM has ended last; grows
  * @epoch: this one
- * @ticket: tiles taken so far, in all epochs; grows
- * @first_ticket: its value when the epoch began
- * @link: when the link is free again, in ns of globaltimer; the rate limiter
- * @tile_ps: how long a tile keeps the link busy, in ps; 0: no limit
- *
- * Written by the host before the launch; @done, @ticket and @link point to
- * device memory that the launch shares with the stream and with itself.
+ * @leave_poison: for the next epoch
  */
 struct t3_track {
+	struct t3_pace pace;
 	const uint32_t *order;
 	uint32_t tiles;
 	uint32_t tile_cols;
 	uint32_t rows;
 	uint32_t cols;
-	const uint16_t *output;
+	char *output;
+	char *peer;
 	const uint32_t *done;
 	uint32_t epoch;
-	uint32_t *ticket;
-	uint32_t first_ticket;
-	unsigned long long *link;
-	uint32_t tile_ps;
+	uint32_t leave_poison;
 };
-
-__device__ static inline uint32_t t3_smem(const void *p)
-{
-	return (uint32_t)__cvta_generic_to_shared(p);
-}
 
 __device__ static inline uint64_t t3_ns(void)
 {
@@ -76,154 +116,240 @@ __device__ static inline uint64_t t3_ns(void)
 	return ns;
 }
 
-__device__ static inline bool t3_ended(const struct t3_track &t)
+__device__ static inline uint32_t t3_word(const uint32_t *p)
 {
-	uint32_t done;
+	uint32_t v;
 
-	asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
-		     : "=r"(done) : "l"(t.done));
-	return (int32_t)(done - t.epoch) >= 0;
-}
-
-__device__ static inline uint16_t t3_peek(const struct t3_track &t,
-					  uint32_t row, uint32_t col)
-{
-	uint16_t v;
-
-	row = min(row, t.rows - 1);
-	col = min(col, t.cols - 1);
-	asm volatile("ld.relaxed.gpu.global.u16 %0, [%1];"
-		     : "=h"(v) : "l"(t.output + (size_t)row * t.cols + col));
+	asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(v) : "l"(p));
 	return v;
 }
 
-/* A cheap look by a warp: corners of the tile, the last columns of its rows. */
+__device__ static inline bool t3_word_reached(const uint32_t *p, uint32_t epoch)
+{
+	return (int32_t)(t3_word(p) - epoch) >= 0;
+}
+
+__device__ static inline uint4 t3_read(const char *p)
+{
+	uint4 v;
+
+	asm volatile("ld.relaxed.gpu.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+		     : "l"(p) : "memory");
+	return v;
+}
+
+__device__ static inline void t3_write(char *p, uint32_t v)
+{
+	asm volatile("st.relaxed.gpu.global.v4.u32 [%0], {%1, %1, %1, %1};"
+		     :: "l"(p), "r"(v) : "memory");
+}
+
+/* Eight bf16 sums, rounded to the nearest even, made by the memory. */
+__device__ static inline void t3_add(char *p, uint4 v)
+{
+	asm volatile("red.relaxed.sys.global.add.noftz.v4.bf16x2 [%0], "
+		     "{%1, %2, %3, %4};"
+		     :: "l"(p), "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w)
+		     : "memory");
+}
+
+/* Is any of eight elements poison? */
+__device__ static inline uint32_t t3_is_poison(uint4 v)
+{
+	return __vcmpeq2(v.x, T3_POISON) | __vcmpeq2(v.y, T3_POISON) |
+	       __vcmpeq2(v.z, T3_POISON) | __vcmpeq2(v.w, T3_POISON);
+}
+
+/* After a failed look: wait a little. False: the wait is over, for good. */
+__device__ static inline bool t3_patient(const struct t3_pace &p, uint64_t since)
+{
+	if (*(volatile uint32_t *)p.abort)
+		return false;
+	if (t3_ns() - since > p.patience_ns) {
+		atomicExch_system(p.abort, 1);
+		return false;
+	}
+	__nanosleep(100);
+	return true;
+}
+
+/* Wait for the link: it is free in turn, and never lent in advance. */
+__device__ static inline void t3_await_link(const struct t3_pace &p,
+					    uint32_t bytes)
+{
+	unsigned long long now, turn;
+
+	if (!p.rate)
+		return;
+	if ((threadIdx.x & 31) == 0) {
+		now = t3_ns() * 1000;
+		atomicMax(p.link, now);
+		turn = atomicAdd(p.link, bytes * 1000ULL / p.rate);
+		while (t3_ns() * 1000 < turn)
+			__nanosleep(32);
+	}
+	__syncwarp();
+}
+
+/* A warp's next piece. */
+__device__ static inline uint32_t t3_take(const struct t3_pace &p)
+{
+	uint32_t i = 0;
+
+	if ((threadIdx.x & 31) == 0)
+		i = atomicAdd(p.ticket, 1) - p.first_ticket;
+	return __shfl_sync(~0U, i, 0);
+}
+
+__device__ static inline bool t3_await_band(const struct t3_bands &t,
+					    uint32_t band)
+{
+	bool there = true;
+
+	if ((threadIdx.x & 31) == 0) {
+		uint64_t since = t3_ns();
+
+		while (!t3_word_reached(t.counter + 32 * band, t.epoch)) {
+			there = t3_patient(t.pace, since);
+			if (!there)
+				break;
+		}
+	}
+	return __shfl_sync(~0U, there, 0);
+}
+
+/* A warp takes chunks in order: wait for the band, wait for the link, add. */
+__global__ void __cluster_dims__(T3_CLUSTER, 1, 1)
+__launch_bounds__(T3_THREADS, 1)
+t3_drain(const __grid_constant__ struct t3_bands t)
+{
+	uint32_t lane = threadIdx.x & 31, band = 0;
+
+	for (;;) {
+		uint32_t i = t3_take(t.pace);
+		uint64_t byte, end;
+
+		if (i >= t.chunk[t.bands])
+			return;
+		while (i >= t.chunk[band + 1])
+			band++;
+		if (!t3_await_band(t, band))
+			return;
+		byte = t.byte[band] + (uint64_t)(i - t.chunk[band]) * T3_CHUNK;
+		end = min(byte + T3_CHUNK, t.byte[band + 1]);
+		t3_await_link(t.pace, end - byte);
+		for (byte += lane * 16; byte < end; byte += T3_UNROLL * 512) {
+			uint4 v[T3_UNROLL];
+
+#pragma unroll
+			for (int k = 0; k < T3_UNROLL; k++)
+				if (byte + k * 512 < end)
+					v[k] = t3_read(t.output + byte + k * 512);
+#pragma unroll
+			for (int k = 0; k < T3_UNROLL; k++)
+				if (byte + k * 512 < end)
+					t3_add(t.peer + byte + k * 512, v[k]);
+		}
+		__syncwarp();
+	}
+}
+
+/* A cheap look by a warp: the last columns and a corner of each row. */
 __device__ static inline bool t3_seems_poisoned(const struct t3_track &t,
 						uint32_t row, uint32_t col)
 {
 	uint32_t lane = threadIdx.x & 31;
-	uint32_t last = col + T3_TILE_COLS - 1;
-	bool bad = t3_peek(t, row + lane, last) == T3_POISON ||
-		   t3_peek(t, row + lane + 32, last) == T3_POISON ||
-		   t3_peek(t, row + lane, col + (lane & 1) * 64) == T3_POISON;
+	uint32_t last = min(col + T3_TILE_COLS, t.cols) - 8;
+	uint32_t bad = 0;
 
+#pragma unroll
+	for (int k = 0; k < T3_TILE_ROWS; k += 32) {
+		uint64_t at = (uint64_t)min(row + k + lane, t.rows - 1) * t.cols;
+
+		bad |= t3_is_poison(t3_read(t.output + 2 * (at + last)));
+	}
 	return __any_sync(~0U, bad);
 }
 
-/* Look at every element of a tile in shared memory. */
-__device__ static inline bool t3_is_poisoned(const uint4 *slot)
+/* Has the launch ended? What is read afterwards is final. */
+__device__ static inline bool t3_ended(const struct t3_track &t)
+{
+	return __any_sync(~0U, t3_word_reached(t.done, t.epoch));
+}
+
+/*
+ * Read an eighth of a tile (T3_UNROLL pairs of rows) until none of it is
+ * poison. False: the wait is over, for good.
+ */
+__device__ static inline bool t3_read_rows(const struct t3_track &t, uint64_t at,
+					   bool inside, uint4 *v, uint64_t since)
+{
+	bool ended = false;
+
+	for (;;) {
+		uint32_t bad = 0;
+
+#pragma unroll
+		for (int k = 0; k < T3_UNROLL; k++)
+			if (inside)
+				v[k] = t3_read(t.output + at + k * 4ULL * t.cols);
+#pragma unroll
+		for (int k = 0; k < T3_UNROLL; k++)
+			if (inside)
+				bad |= t3_is_poison(v[k]);
+		/* What is read after the end is final, so read it once more. */
+		if (ended || !__any_sync(~0U, bad))
+			return true;
+		ended = t3_ended(t);
+		if (!ended && !__all_sync(~0U, t3_patient(t.pace, since)))
+			return false;
+	}
+}
+
+/* A warp takes tiles in order: watch, read, look, add, poison. */
+__global__ void __cluster_dims__(T3_CLUSTER, 1, 1)
+__launch_bounds__(T3_THREADS, 1)
+t3_tracker(const __grid_constant__ struct t3_track t)
 {
 	uint32_t lane = threadIdx.x & 31;
-	uint32_t bad = 0;
 
-#pragma unroll 8
-	for (int i = 0; i < T3_TILE_BYTES / 16 / 32; i++) {
-		uint4 v = slot[i * 32 + lane];
-
-		bad |= __vcmpeq2(v.x, ~0U) | __vcmpeq2(v.y, ~0U) |
-		       __vcmpeq2(v.z, ~0U) | __vcmpeq2(v.w, ~0U);
-	}
-	return __any_sync(~0U, bad != 0);
-}
-
-__device__ static inline void t3_load_tile(const CUtensorMap *from, void *slot,
-					   uint64_t *arrived, uint32_t col,
-					   uint32_t row)
-{
-	asm volatile("fence.proxy.async.global;" ::: "memory");
-	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
-		     :: "r"(t3_smem(arrived)), "r"(T3_TILE_BYTES));
-	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile."
-		     "mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
-		     :: "r"(t3_smem(slot)), "l"(from), "r"(col), "r"(row),
-			"r"(t3_smem(arrived)) : "memory");
-}
-
-__device__ static inline void t3_await_tile(uint64_t *arrived, uint32_t phase)
-{
-	asm volatile("{\n\t.reg .pred p;\nAGAIN:\n\t"
-		     "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t"
-		     "@!p bra AGAIN;\n\t}"
-		     :: "r"(t3_smem(arrived)), "r"(phase) : "memory");
-}
-
-__device__ static inline void t3_add_tile(const CUtensorMap *to, void *slot,
-					  uint32_t col, uint32_t row)
-{
-	asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add."
-		     "tile.bulk_group [%0, {%1, %2}], [%3];"
-		     :: "l"(to), "r"(col), "r"(row), "r"(t3_smem(slot))
-		     : "memory");
-	asm volatile("cp.async.bulk.commit_group;");
-}
-
-/* Wait for the link: it is free in turn, and never lent in advance. */
-__device__ static inline void t3_await_link(const struct t3_track &t)
-{
-	unsigned long long now = t3_ns() * 1000, turn;
-
-	if (!t.tile_ps)
-		return;
-	atomicMax(t.link, now);
-	turn = atomicAdd(t.link, (unsigned long long)t.tile_ps);
-	while (t3_ns() * 1000 < turn)
-		__nanosleep(32);
-}
-
-/* A warp takes tiles in order: watch, load, look, add. */
-__global__ void __cluster_dims__(T3_CLUSTER, 1, 1)
-__launch_bounds__(32 * T3_SLOTS, 1)
-t3_tracker(const __grid_constant__ CUtensorMap from,
-	   const __grid_constant__ CUtensorMap to,
-	   const __grid_constant__ struct t3_track t)
-{
-	extern __shared__ __align__(1024) unsigned char slots[];
-	__shared__ __align__(8) uint64_t arrived[T3_SLOTS];
-	uint32_t warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-	unsigned char *slot = slots + warp * T3_TILE_BYTES;
-	uint32_t phase = 0;
-
-	if (lane == 0) {
-		asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;"
-			     :: "r"(t3_smem(&arrived[warp])));
-		asm volatile("fence.mbarrier_init.release.cluster;");
-	}
-	__syncwarp();
 	for (;;) {
-		uint32_t i = lane ? 0 : atomicAdd(t.ticket, 1) - t.first_ticket;
-		uint32_t tile, row, col;
-		bool ended = false;
+		uint32_t i = t3_take(t.pace), tile, row, col;
+		uint64_t since = t3_ns(), at;
+		bool inside;
 
-		i = __shfl_sync(~0U, i, 0);
 		if (i >= t.tiles)
-			break;
+			return;
 		tile = t.order[i];
 		row = tile / t.tile_cols * T3_TILE_ROWS;
 		col = tile % t.tile_cols * T3_TILE_COLS;
-		for (;;) {
-			/* Ended is read first: what is seen then is final. */
-			ended = __any_sync(~0U, t3_ended(t));
-			if (!ended && t3_seems_poisoned(t, row, col)) {
-				__nanosleep(200);
-				continue;
+		while (t3_seems_poisoned(t, row, col) && !t3_ended(t))
+			if (!__all_sync(~0U, t3_patient(t.pace, since)))
+				return;
+		t3_await_link(t.pace, 2 * T3_TILE_ROWS *
+			      min(T3_TILE_COLS, t.cols - col));
+		col += lane % 16 * 8;
+		inside = col < t.cols;
+		at = 2 * ((row + lane / 16) * (uint64_t)t.cols + col);
+		for (int g = 0; g < T3_TILE_ROWS / 2 / T3_UNROLL; g++) {
+			uint4 v[T3_UNROLL];
+
+			if (!t3_read_rows(t, at, inside, v, since))
+				return;
+#pragma unroll
+			for (int k = 0; k < T3_UNROLL; k++)
+				if (inside)
+					t3_add(t.peer + at + k * 4ULL * t.cols, v[k]);
+			if (t.leave_poison && inside) {
+#pragma unroll
+				for (int k = 0; k < T3_UNROLL; k++)
+					t3_write(t.output + at + k * 4ULL * t.cols,
+						 T3_POISON);
 			}
-			if (lane == 0)
-				t3_load_tile(&from, slot, &arrived[warp], col, row);
-			t3_await_tile(&arrived[warp], phase);
-			phase ^= 1;
-			if (ended || !t3_is_poisoned((const uint4 *)slot))
-				break;
-			__nanosleep(200);
+			at += T3_UNROLL * 4ULL * t.cols;
 		}
-		if (lane == 0) {
-			t3_await_link(t);
-			t3_add_tile(&to, slot, col, row);
-			asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-		}
-		__syncwarp();
 	}
-	if (lane == 0)
-		asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
 /*
@@ -235,8 +361,8 @@ t3_learn(const __grid_constant__ struct t3_track t, uint32_t *stamp)
 {
 	uint32_t warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
 	uint32_t warps = gridDim.x * blockDim.x / 32;
-	uint32_t lane = threadIdx.x & 31;
-	uint32_t left = 0, i;
+	uint32_t lane = threadIdx.x & 31, left = 0, i;
+	uint64_t since = t3_ns();
 
 	for (i = warp; i < t.tiles; i += warps) {
 		if (lane == 0)
@@ -244,15 +370,13 @@ t3_learn(const __grid_constant__ struct t3_track t, uint32_t *stamp)
 		left++;
 	}
 	__syncwarp();
-	while (left) {
+	while (left && __all_sync(~0U, t3_ns() - since < t.pace.patience_ns)) {
 		for (i = warp; i < t.tiles; i += warps) {
 			uint32_t seen = lane ? 0 : stamp[i];
-			bool ended;
 
 			if (__shfl_sync(~0U, seen, 0) != ~0U)
 				continue;
-			ended = __any_sync(~0U, t3_ended(t));
-			if (!ended &&
+			if (!t3_ended(t) &&
 			    t3_seems_poisoned(t, i / t.tile_cols * T3_TILE_ROWS,
 					      i % t.tile_cols * T3_TILE_COLS))
 				continue;
