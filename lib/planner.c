@@ -125,45 +125,38 @@ static struct count count_rank(const struct t3_plan_request *request,
 	return count;
 }
 
-/* Within the ABI's limits at every rank? All ranks find the same answer. */
-static bool fits(const struct t3_plan_request *request,
-		 const struct t3_cuts *cuts, uint64_t *most)
+static int check_limit(const struct t3_cuts *cuts, const char *what,
+		       uint64_t value, uint64_t most)
 {
-	uint64_t blocks = t3_cuts_blocks(cuts) * regions_of(request);
-	bool good = blocks <= T3_MAX_BLOCKS;
-	uint32_t r;
-
-	*most = blocks;
-	for (r = 0; r < request->ranks; r++) {
-		struct count count = count_rank(request, cuts, r);
-
-		if (count.triggers > *most)
-			*most = count.triggers;
-		good = good && count.triggers <= T3_MAX_TRIGGERS &&
-		       count.sources <= T3_MAX_SOURCES;
-	}
-	return good;
+	if (value <= most)
+		return 0;
+	return t3_fail(E2BIG,
+		       CALL "blocks of %u bytes make %llu %s a rank, allowed are %llu",
+		       cuts->block_bytes, (unsigned long long)value, what,
+		       (unsigned long long)most);
 }
 
-/* Cut, with larger blocks where the planner may choose and the limits ask. */
-static int cut(const struct t3_plan_request *request, struct t3_cuts *cuts)
+/*
+ * The ABI's limits, at every rank, so that all ranks find the same answer.
+ * Only blocks of the user's size, or more than 256 GiB, reach them.
+ */
+static int check_limits(const struct t3_plan_request *request,
+			const struct t3_cuts *cuts)
 {
-	uint32_t bytes = request->block_bytes;
-	uint64_t most;
+	uint64_t blocks = t3_cuts_blocks(cuts) * regions_of(request);
+	int ret = check_limit(cuts, "blocks", blocks, T3_MAX_BLOCKS);
+	uint32_t r;
 
-	if (!bytes)
-		bytes = t3_cuts_choose(request);
-	for (;;) {
-		t3_cuts_make(cuts, request, bytes);
-		if (fits(request, cuts, &most))
-			return 0;
-		if (request->block_bytes || bytes == T3_MAX_BLOCK_BYTES)
-			break;
-		bytes = bytes < T3_MAX_BLOCK_BYTES / 2 ? bytes * 2 :
-							 T3_MAX_BLOCK_BYTES;
+	for (r = 0; r < request->ranks && !ret; r++) {
+		struct count count = count_rank(request, cuts, r);
+
+		ret = check_limit(cuts, "triggers", count.triggers,
+				  T3_MAX_TRIGGERS);
+		if (!ret)
+			ret = check_limit(cuts, "sources", count.sources,
+					  T3_MAX_SOURCES);
 	}
-	return t3_fail(E2BIG, CALL "blocks of %u bytes: %llu a rank, allowed are %u",
-		       bytes, (unsigned long long)most, T3_MAX_BLOCKS);
+	return ret;
 }
 
 /*
@@ -416,7 +409,9 @@ int t3_planner_make(const struct t3_plan_request *request, uint32_t rank,
 		return ret;
 	chosen.algorithm = choose_algorithm(request);
 	m.regions = regions_of(request);
-	ret = cut(&chosen, &cuts);
+	t3_cuts_make(&cuts, &chosen, request->block_bytes ?
+		     request->block_bytes : t3_cuts_choose(&chosen));
+	ret = check_limits(&chosen, &cuts);
 	if (!ret)
 		ret = make_room(&m);
 	if (ret)

@@ -303,20 +303,6 @@ static void test_auto_is_direct(void **state)
 	}
 }
 
-/* Blocks grow past the planner's first choice where the limits ask for it. */
-static void test_limits_make_larger_blocks(void **state)
-{
-	static const struct form ring = { T3_ALL_REDUCE, T3_ALG_RING };
-	struct t3_plan_request q = request(&ring, 64, 64 * 63, 1 << 21);
-	struct t3_planned part;
-
-	(void)state;
-	q.dtype = T3_DTYPE_F64;
-	assert_int_equal(t3_planner_make(&q, 5, &part), 0);
-	assert_true(part.program.triggers <= T3_MAX_TRIGGERS);
-	t3_planner_free(&part);
-}
-
 static void test_digests_differ(void **state)
 {
 	const struct t3_plan_request base = request(&forms[4], 4, 64, 64);
@@ -358,7 +344,7 @@ struct edit {
 };
 
 struct refusal {
-	struct edit edit[2];
+	struct edit edit[4];
 	uint32_t rank;
 	int error;
 	const char *sentence;
@@ -401,9 +387,20 @@ static const struct refusal refusals[] = {
 	{ { SET(op, T3_ALL_TO_ALL), SET64(rows, 63) }, 0, -EDOM,
 	  "all-to-all of 63 rows, allowed are multiples of 4" },
 	{ { SET64(rows, 1 << 20), SET(block_bytes, 4) }, 0, -E2BIG,
-	  "blocks of 4 bytes: 67108864 a rank, allowed are 65536" },
+	  "blocks of 4 bytes make 67108864 blocks a rank, allowed are 65536" },
 	{ { SET64(rows, INT32_MAX), SET64(cols, INT32_MAX) }, 0, -E2BIG,
-	  "blocks of 4194304 bytes: " },
+	  "blocks of 4194304 bytes make " },
+	{ { SET64(rows, 33000), SET(op, T3_ALL_TO_ALL), SET(block_bytes, 256) },
+	  0, -E2BIG,
+	  "blocks of 256 bytes make 66000 blocks a rank, allowed are 65536" },
+	/* At every rank alike, whatever it has itself. */
+	{ { SET64(rows, 44000), SET(algorithm, T3_ALG_RING),
+	    SET(block_bytes, 256) }, 3, -E2BIG,
+	  "blocks of 256 bytes make 66000 triggers a rank, allowed are 65536" },
+	/* One row: rank 63's shard is all of it. */
+	{ { SET(ranks, 64), SET64(rows, 1), SET64(cols, 20000),
+	    SET(block_bytes, 4) }, 0, -E2BIG,
+	  "blocks of 4 bytes make 1280000 sources a rank, allowed are 1048576" },
 };
 
 static struct t3_plan_request edited(const struct refusal *refusal)
@@ -419,7 +416,7 @@ static struct t3_plan_request edited(const struct refusal *refusal)
 	size_t i;
 
 	/* The low bytes come first on all machines that t3 is for. */
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < ARRAY_SIZE(refusal->edit); i++)
 		memcpy((char *)&q + refusal->edit[i].at, &refusal->edit[i].value,
 		       refusal->edit[i].bytes);
 	return q;
@@ -617,7 +614,6 @@ int main(void)
 		cmocka_unit_test(test_many_ranks),
 		cmocka_unit_test(test_choice_of_blocks),
 		cmocka_unit_test(test_auto_is_direct),
-		cmocka_unit_test(test_limits_make_larger_blocks),
 		cmocka_unit_test(test_digests_differ),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_checker_sees),
