@@ -133,7 +133,7 @@ static int arm_machine(struct t3_member *member, struct t3_part *part,
 		return t3_group_error(member->group) ?: -EIO;
 	if (ret == -EBUSY)
 		t3_say(member, "ARM slot %u: epoch %u has not retired",
-		       plan->slot, READ_ONCE(plan->machine.armed[part->rank]));
+		       plan->slot, t3_machine_armed(&plan->machine, part->rank));
 	if (ret == -EPROTO)
 		t3_say(member, "ARM slot %u: block %u's tile counter is not where the last epoch left it",
 		       plan->slot, block);
@@ -153,7 +153,7 @@ static int arm_locked(struct t3_member *member, struct t3_part *part,
 		return ret;
 	if (t3_plan_armed(plan, part->rank)) {
 		t3_say(member, "ARM slot %u: epoch %u has not retired",
-		       plan->slot, READ_ONCE(plan->machine.armed[part->rank]));
+		       plan->slot, t3_machine_armed(&plan->machine, part->rank));
 		return -EBUSY;
 	}
 	ret = check_ranks(member, part) ?: check_others(member, part) ?:
@@ -402,7 +402,7 @@ static int wait_part(struct t3_member *member, struct t3_part *part,
 
 	/* A plan that is not live has armed nothing. */
 	armed = t3_plan_state(plan) == T3_PLAN_LIVE ?
-		READ_ONCE(plan->machine.armed[part->rank]) : 0;
+		t3_machine_armed(&plan->machine, part->rank) : 0;
 	if (armed - wait->epoch >= READ_ONCE(part->arms)) {
 		t3_say(member, "WAIT slot %u: epoch %u was never armed, the last is %u",
 		       plan->slot, wait->epoch, armed);

@@ -27,7 +27,7 @@ enum seen {
 static int look_at_part(struct t3_plan *plan, struct t3_part *part)
 {
 	struct t3_machine *m = &plan->machine;
-	u32 epoch = READ_ONCE(m->armed[part->rank]);
+	u32 epoch = t3_machine_armed(m, part->rank);
 	u32 i, first = plan->graph.first_block[part->rank];
 	int seen = 0;
 

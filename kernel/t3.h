@@ -306,14 +306,13 @@ static inline int t3_plan_state(const struct t3_plan *plan)
 /* The epoch that has retired last. The plan is live. */
 static inline u32 t3_part_retired(const struct t3_part *part)
 {
-	return t3_load_acquire(&part->plan->machine.status[part->rank]);
+	return t3_machine_status(&part->plan->machine, part->rank);
 }
 
 /* Some epoch of a rank is armed and has not retired; a snapshot. */
 static inline bool t3_plan_armed(const struct t3_plan *plan, u32 rank)
 {
-	return READ_ONCE(plan->machine.armed[rank]) !=
-	       (u32)READ_ONCE(plan->machine.status[rank]);
+	return t3_machine_is_armed(&plan->machine, rank);
 }
 
 /**

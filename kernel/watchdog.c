@@ -23,13 +23,13 @@
 static u32 doomed_by(const struct t3_plan *plan, u32 rank)
 {
 	const struct t3_machine *m = &plan->machine;
-	u32 epoch = READ_ONCE(m->armed[rank]);
+	u32 epoch = t3_machine_armed(m, rank);
 	u64 gone = READ_ONCE(plan->group->left) & plan->graph.needs[rank];
 
 	while (gone) {
 		u32 r = __ffs64(gone);
 
-		if (!t3_reached(READ_ONCE(m->armed[r]), epoch))
+		if (!t3_reached(t3_machine_armed(m, r), epoch))
 			return r;
 		gone &= gone - 1;
 	}
@@ -64,7 +64,7 @@ static u64 tiles_counted(const struct t3_part *part, u32 epoch)
  */
 static bool tiles_moved(struct t3_part *part)
 {
-	u32 epoch = READ_ONCE(part->plan->machine.armed[part->rank]);
+	u32 epoch = t3_machine_armed(&part->plan->machine, part->rank);
 	u64 sum = tiles_counted(part, epoch);
 
 	if (epoch != part->tiles_epoch) {

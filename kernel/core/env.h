@@ -122,6 +122,12 @@ static inline u64 t3_or64(u64 *p, u64 bits)
 
 #endif /* __KERNEL__ */
 
+/* Bits of a mask that is a power of two less one. */
+static inline u32 t3_bits(u32 mask)
+{
+	return mask ? 32 - (u32)__builtin_clz(mask) : 0;
+}
+
 /*
  * In long loops, where the caller may sleep: let others run.
  * In user space the scheduler sees to it.

@@ -4,22 +4,88 @@
  */
 #include "machine.h"
 
+#define NODES_A_LINE	(T3_LINE / sizeof(struct t3_node))
+#define LINES_MOST	64
+
+static u32 t3_rank_triggers(const struct t3_graph *g, u32 rank)
+{
+	return g->first_trigger[rank + 1] - g->first_trigger[rank];
+}
+
+/*
+ * Over how many lines to spread a rank's nodes: as many as hold them, more
+ * where they are few, so that each of a small plan has a line to itself.
+ */
+static u32 t3_rank_lines(const struct t3_graph *g, u32 rank)
+{
+	u32 triggers = t3_rank_triggers(g, rank);
+	u32 lines = 1;
+
+	while (lines * NODES_A_LINE < triggers ||
+	       (lines < triggers && lines < LINES_MOST))
+		lines *= 2;
+	return lines;
+}
+
+static size_t t3_to_line(size_t bytes)
+{
+	return (bytes + T3_LINE - 1) & ~(size_t)(T3_LINE - 1);
+}
+
+/* Bytes of all nodes; fills the ways to them where asked. */
+static size_t t3_nodes_bytes(const struct t3_graph *g, struct t3_machine *m)
+{
+	size_t lines = 0;
+	u32 r;
+
+	for (r = 0; r < g->ranks; r++) {
+		u32 own = t3_rank_lines(g, r);
+
+		if (m) {
+			m->first_node[r] = lines * NODES_A_LINE;
+			m->lines[r] = own - 1;
+		}
+		lines += own;
+	}
+	return lines * T3_LINE;
+}
+
+/* Neighbours lie a line apart. */
+static struct t3_node *t3_machine_node(const struct t3_machine *m, u32 trigger)
+{
+	const struct t3_graph *g = m->graph;
+	u32 rank = g->action[trigger].rank;
+	u32 i = trigger - g->first_trigger[rank];
+	u32 mask = m->lines[rank];
+
+	/* i / lines < NODES_A_LINE, by the choice of lines. */
+	return &m->node[m->first_node[rank] + (i & mask) * NODES_A_LINE +
+			(i >> t3_bits(mask))];
+}
+
 size_t t3_machine_bytes(const struct t3_graph *graph)
 {
-	return graph->ranks * (sizeof(u64) + sizeof(u32)) +
-	       (graph->triggers + graph->ranks) * sizeof(struct t3_node) +
-	       graph->blocks * sizeof(u32);
+	return graph->ranks * sizeof(struct t3_rank_state) +
+	       t3_nodes_bytes(graph, NULL) +
+	       t3_to_line(graph->blocks * sizeof(u32));
 }
 
 void t3_machine_attach(struct t3_machine *m, const struct t3_graph *graph,
 		       const struct t3_machine_ops *ops, void *mem)
 {
+	size_t nodes = t3_nodes_bytes(graph, m);
+
 	m->graph = graph;
 	m->ops = ops;
-	m->status = mem;
-	m->node = (struct t3_node *)(m->status + graph->ranks);
-	m->armed = (u32 *)(m->node + graph->triggers + graph->ranks);
-	m->claimed = m->armed + graph->ranks;
+	m->state = mem;
+	m->node = (struct t3_node *)(m->state + graph->ranks);
+	m->claimed = (u32 *)((u8 *)m->node + nodes);
+}
+
+static void t3_node_start(struct t3_node *node, u32 epoch, u32 edges)
+{
+	node->have = epoch * edges;
+	node->due = (epoch + 1) * edges;
 }
 
 void t3_machine_start(struct t3_machine *m, u32 epoch)
@@ -27,10 +93,8 @@ void t3_machine_start(struct t3_machine *m, u32 epoch)
 	const struct t3_graph *g = m->graph;
 	u32 i, r;
 
-	for (i = 0; i < g->triggers + g->ranks; i++) {
-		m->node[i].have = epoch * g->edges[i];
-		m->node[i].due = (epoch + 1) * g->edges[i];
-	}
+	for (i = 0; i < g->triggers; i++)
+		t3_node_start(t3_machine_node(m, i), epoch, g->edges[i]);
 	for (i = 0; i < g->blocks; i++) {
 		u32 block;
 
@@ -41,8 +105,10 @@ void t3_machine_start(struct t3_machine *m, u32 epoch)
 		t3_store(&m->count[r][block], epoch * g->updates[i]);
 	}
 	for (r = 0; r < g->ranks; r++) {
-		m->armed[r] = epoch;
-		m->status[r] = epoch;
+		t3_node_start(&m->state[r].retire, epoch,
+			      g->edges[g->triggers + r]);
+		m->state[r].armed = epoch;
+		m->state[r].status = epoch;
 	}
 }
 
@@ -63,7 +129,7 @@ static bool t3_node_edge(struct t3_node *node, u32 edges)
 
 static void t3_trigger_edge(struct t3_machine *m, u32 trigger)
 {
-	if (t3_node_edge(&m->node[trigger], m->graph->edges[trigger]))
+	if (t3_node_edge(t3_machine_node(m, trigger), m->graph->edges[trigger]))
 		m->ops->ready(m, trigger);
 }
 
@@ -73,12 +139,12 @@ static void t3_trigger_edge(struct t3_machine *m, u32 trigger)
  */
 static bool t3_retire(struct t3_machine *m, u32 rank, u32 epoch)
 {
-	u64 found = t3_load(&m->status[rank]);
+	u64 found = t3_load(&m->state[rank].status);
 
 	while (!(found & T3_STATUS_BROKEN)) {
 		u64 before = found;
 
-		found = t3_cmpxchg64(&m->status[rank], before, epoch);
+		found = t3_cmpxchg64(&m->state[rank].status, before, epoch);
 		if (found == before)
 			return true;
 	}
@@ -87,12 +153,12 @@ static bool t3_retire(struct t3_machine *m, u32 rank, u32 epoch)
 
 static void t3_retire_edge(struct t3_machine *m, u32 rank)
 {
-	u32 node = m->graph->triggers + rank;
+	u32 edges = m->graph->edges[m->graph->triggers + rank];
 	u32 epoch;
 
-	if (!t3_node_edge(&m->node[node], m->graph->edges[node]))
+	if (!t3_node_edge(&m->state[rank].retire, edges))
 		return;
-	epoch = t3_load(&m->armed[rank]);
+	epoch = t3_load(&m->state[rank].armed);
 	if (t3_retire(m, rank, epoch))
 		m->ops->retired(m, rank, epoch);
 }
@@ -124,7 +190,7 @@ static bool t3_produce(struct t3_machine *m, u32 rank, u32 block, u32 epoch)
 bool t3_machine_look(struct t3_machine *m, u32 rank, u32 block)
 {
 	u32 node = m->graph->first_block[rank] + block;
-	u32 epoch = t3_load_sc(&m->armed[rank]);
+	u32 epoch = t3_load_sc(&m->state[rank].armed);
 	u32 tiles = t3_load_sc(&m->tiles[rank][block]);
 
 	/* Most looks are at blocks that nothing has happened to. */
@@ -138,14 +204,14 @@ bool t3_machine_look(struct t3_machine *m, u32 rank, u32 block)
 int t3_machine_tiles(struct t3_machine *m, u32 rank, u32 block, u32 tiles)
 {
 	u32 node = m->graph->first_block[rank] + block;
-	u32 epoch = t3_load(&m->armed[rank]);
+	u32 epoch = t3_load(&m->state[rank].armed);
 	u32 *counter = &m->tiles[rank][block];
 	u32 found = t3_load(counter);
 	u32 before;
 
 	if (!m->graph->produced[node] || !m->graph->tiles[node])
 		return -EINVAL;
-	if ((u32)t3_load(&m->status[rank]) == epoch)
+	if ((u32)t3_load(&m->state[rank].status) == epoch)
 		return -EPROTO;
 	do {
 		u32 left = epoch * m->graph->tiles[node] - found;
@@ -181,8 +247,8 @@ static int t3_tiles_settled(const struct t3_machine *m, u32 rank, u32 epoch,
 int t3_machine_arm(struct t3_machine *m, u32 rank, u32 *epoch, u32 *block)
 {
 	const struct t3_graph *g = m->graph;
-	u64 status = t3_load_acquire(&m->status[rank]);
-	u32 last = t3_load(&m->armed[rank]);
+	u64 status = t3_load_acquire(&m->state[rank].status);
+	u32 last = t3_load(&m->state[rank].armed);
 	u32 i;
 	int ret;
 
@@ -195,7 +261,7 @@ int t3_machine_arm(struct t3_machine *m, u32 rank, u32 *epoch, u32 *block)
 	if (ret)
 		return ret;
 	*epoch = last + 1;
-	t3_store_sc(&m->armed[rank], last + 1);
+	t3_store_sc(&m->state[rank].armed, last + 1);
 	for (i = 0; i < g->first_block[rank + 1] - g->first_block[rank]; i++)
 		t3_machine_look(m, rank, i);
 	for (i = g->first_trigger[rank]; i < g->first_trigger[rank + 1]; i++)
@@ -225,12 +291,12 @@ void t3_machine_break(struct t3_machine *m)
 	u32 r;
 
 	for (r = 0; r < m->graph->ranks; r++)
-		t3_or64(&m->status[r], T3_STATUS_BROKEN);
+		t3_or64(&m->state[r].status, T3_STATUS_BROKEN);
 }
 
 int t3_machine_retired(const struct t3_machine *m, u32 rank, u32 epoch)
 {
-	u64 status = t3_load_acquire(&m->status[rank]);
+	u64 status = t3_load_acquire(&m->state[rank].status);
 
 	if (t3_reached((u32)status, epoch))
 		return 1;
@@ -258,14 +324,14 @@ bool t3_machine_lacks(const struct t3_machine *m, u32 rank,
 		      struct t3_lack *lack)
 {
 	const struct t3_graph *g = m->graph;
-	u32 epoch = t3_load(&m->armed[rank]);
+	u32 epoch = t3_load(&m->state[rank].armed);
 	u64 needs = g->needs[rank];
 	u32 pass, i, r;
 
 	*lack = (struct t3_lack) { .block = T3_NONE };
 	for (r = 0; r < g->ranks; r++) {
 		lack->rank = r;
-		if (needs >> r & 1 && !t3_reached(t3_load(&m->armed[r]), epoch))
+		if (needs >> r & 1 && !t3_reached(t3_load(&m->state[r].armed), epoch))
 			return true;
 	}
 	/* Blocks that nobody has produced first: others wait for those. */

@@ -27,8 +27,26 @@ struct t3_node {
 	u32 due;
 };
 
-/* t3_machine.status[rank]: retired epoch below, the broken bit above. */
+/* t3_rank_state.status: retired epoch below, the broken bit above. */
 #define T3_STATUS_BROKEN	(1ULL << 32)
+
+#define T3_LINE		64	/* bytes of a cache line: a hint, no promise */
+
+/**
+ * struct t3_rank_state - a rank's own words, on a line of their own
+ * @status: retired epoch and broken bit in one word; by whoever retires or
+ *	breaks
+ * @retire: the counter of retire(rank); anybody who completes a trigger
+ * @armed: the epoch armed last; written by the rank itself, read by whoever
+ *	counts its tiles
+ * @pad: to the end of the line
+ */
+struct t3_rank_state {
+	u64 status;
+	struct t3_node retire;
+	u32 armed;
+	u32 pad[T3_LINE / 4 - 5];
+};
 
 struct t3_machine;
 
@@ -49,11 +67,15 @@ struct t3_machine_ops {
  * struct t3_machine - one holder's way to a plan's state
  * @graph: the plan's graph, private to the holder
  * @ops: the engine
- * @node: [triggers + ranks], shared
+ * @state: [ranks], shared
+ * @node: [t3_machine_nodes()] the triggers' counters, shared. Neighbours are
+ *	counted at the same time by several ranks, so they lie on different
+ *	lines: see t3_machine_node()
  * @claimed: [blocks] the epoch for which a block's production was claimed
  *	last, shared; moved from e - 1 to e by one compare-and-swap
- * @armed: [ranks] the epoch armed last, shared; written by the rank itself
- * @status: [ranks] retired epoch and broken bit in one word, shared
+ * @first_node: [ranks] a rank's first entry in @node, the holder's own
+ * @lines: [ranks] over how many lines the rank's nodes are spread, less one;
+ *	lines are a power of two; the holder's own
  * @tiles: [ranks] the tile counters of a rank's blocks; producers add, with
  *	release; may lie in memory that a user writes: read once, never
  *	believed beyond the rank's own contribution
@@ -67,10 +89,11 @@ struct t3_machine_ops {
 struct t3_machine {
 	const struct t3_graph *graph;
 	const struct t3_machine_ops *ops;
+	struct t3_rank_state *state;
 	struct t3_node *node;
 	u32 *claimed;
-	u32 *armed;
-	u64 *status;
+	u32 first_node[T3_MAX_RANKS];
+	u32 lines[T3_MAX_RANKS];
 	u32 *tiles[T3_MAX_RANKS];
 	u32 *count[T3_MAX_RANKS];
 };
@@ -86,7 +109,7 @@ size_t t3_machine_bytes(const struct t3_graph *graph);
  * @m: out; @m->tiles and @m->count are the caller's to set
  * @graph: the plan's graph
  * @ops: the engine
- * @mem: t3_machine_bytes() bytes, aligned to 64
+ * @mem: t3_machine_bytes() bytes, aligned to T3_LINE
  */
 void t3_machine_attach(struct t3_machine *m, const struct t3_graph *graph,
 		       const struct t3_machine_ops *ops, void *mem);
@@ -209,6 +232,24 @@ struct t3_lack {
  */
 bool t3_machine_lacks(const struct t3_machine *m, u32 rank,
 		      struct t3_lack *lack);
+
+/* The epoch that @rank armed last. */
+static inline u32 t3_machine_armed(const struct t3_machine *m, u32 rank)
+{
+	return t3_load_acquire(&m->state[rank].armed);
+}
+
+/* The retired epoch and T3_STATUS_BROKEN of @rank, in one load. */
+static inline u64 t3_machine_status(const struct t3_machine *m, u32 rank)
+{
+	return t3_load_acquire(&m->state[rank].status);
+}
+
+/* Is an epoch of @rank armed that has not retired? A snapshot. */
+static inline bool t3_machine_is_armed(const struct t3_machine *m, u32 rank)
+{
+	return (u32)t3_machine_status(m, rank) != t3_machine_armed(m, rank);
+}
 
 /*
  * Executors. Whoever would run a trigger announces itself first and looks for

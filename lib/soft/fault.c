@@ -190,8 +190,8 @@ static bool check_gone(struct soft_member *m, struct soft_plan *plan, u32 rank,
 	if (soft_armed(plan, rank))
 		cause.why = why;
 	else if (soft_armed(plan, own) && plan->graph.needs[own] >> rank & 1 &&
-		 !t3_reached(t3_load_acquire(&mc->armed[rank]),
-			     t3_load_acquire(&mc->armed[own])))
+		 !t3_reached(t3_machine_armed(mc, rank),
+			     t3_machine_armed(mc, own)))
 		cause.why = SOFT_WHY_MISSED;
 	else
 		return false;
@@ -222,7 +222,7 @@ static void watchdog_bites(struct soft_member *m, struct soft_plan *plan)
 /* Under m->check. */
 static void watchdog(struct soft_member *m, struct soft_plan *plan)
 {
-	u32 epoch = t3_load(&plan->machine.armed[m->m.rank]);
+	u32 epoch = t3_machine_armed(&plan->machine, m->m.rank);
 	u64 now = t3_now();
 	u32 sum = 0;
 	u32 r;

@@ -407,7 +407,7 @@ static int agree(struct setup *s)
 
 static void go_live(struct soft_member *m, struct soft_plan *plan)
 {
-	plan->p.epoch = t3_load(&plan->machine.armed[m->m.rank]);
+	plan->p.epoch = t3_machine_armed(&plan->machine, m->m.rank);
 	soft_conflicts_add(m, plan);
 	__atomic_fetch_or(&m->live, 1ULL << plan->p.slot, __ATOMIC_SEQ_CST);
 }

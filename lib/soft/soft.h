@@ -544,10 +544,7 @@ void soft_conflicts_del(struct soft_member *m, struct soft_plan *plan);
 /* Is an epoch of @rank armed and not retired? */
 static inline bool soft_armed(const struct soft_plan *plan, u32 rank)
 {
-	const struct t3_machine *mc = &plan->machine;
-
-	return t3_load_acquire(&mc->armed[rank]) !=
-	       (u32)t3_load_acquire(&mc->status[rank]);
+	return t3_machine_is_armed(&plan->machine, rank);
 }
 
 static inline void soft_progress(struct soft_plan *plan)

@@ -146,7 +146,7 @@ static int arm_failed(struct soft_member *m, struct soft_plan *plan, int ret,
 	switch (ret) {
 	case -EBUSY:
 		return t3_fail(EBUSY, "t3_arm: epoch %u of plan %u has not retired",
-			       t3_load(&plan->machine.armed[m->m.rank]),
+			       t3_machine_armed(&plan->machine, m->m.rank),
 			       plan->p.slot);
 	case -EPROTO:
 		return t3_fail(EPROTO, "t3_arm: block %u of rank %u has early or excess tiles",

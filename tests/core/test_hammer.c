@@ -258,7 +258,7 @@ static void *mate(void *arg)
 
 	for (e = 1; e <= m->epochs; e++) {
 		/* The mates are ahead of nobody: the epoch is armed first. */
-		while (!t3_reached(t3_load_acquire(&m->p->m.armed[0]), e))
+		while (!t3_reached(t3_machine_armed(&m->p->m, 0), e))
 			sched_yield();
 		if (t3_machine_tiles(&m->p->m, 0, 0, 1))
 			t3_store(&m->wrong, e);

@@ -279,7 +279,7 @@ static void test_tiles_before_arm(void **state)
 	p->tiles[0][1] = 1;
 	assert_int_equal(t3_machine_arm(&p->m, 0, &epoch, &block), -EPROTO);
 	assert_int_equal(block, 1);
-	assert_int_equal(p->m.armed[0], 0);
+	assert_int_equal(t3_machine_armed(&p->m, 0), 0);
 }
 
 static void test_excess_tiles(void **state)
