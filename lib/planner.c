@@ -9,7 +9,7 @@
 #include "reduce.h"
 
 /* Part of the digest: to be changed with anything that changes programs. */
-#define PLANNER_VERSION	1
+#define PLANNER_VERSION	2
 
 #define CALL		"t3_plan_add: "
 

@@ -25,8 +25,30 @@ static uint64_t at_least_one(uint64_t n)
 }
 
 /*
+ * A GEMM of few rows reads all of its second input for each step: where the
+ * shard has the rows, a step has so many, and the block is cut across.
+ */
+#define TALL_ROWS	128
+/* But no narrower than this: each row is a run of its own for the sums. */
+#define RUN_BYTES	2048
+
+/* Rows of a block of a row-major matrix, of at most @most elements. */
+static uint64_t row_major_band(const struct t3_cuts *cuts, uint64_t most,
+			       uint64_t longest)
+{
+	uint64_t run = RUN_BYTES / cuts->element;
+	uint64_t tall = longest < TALL_ROWS ? longest : TALL_ROWS;
+	uint64_t band = at_least_one(most / cuts->cross);
+
+	run = run < cuts->cross ? run : cuts->cross;
+	if (tall > most / run)
+		tall = most / run;
+	return band > tall ? band : at_least_one(tall);
+}
+
+/*
  * A block is as wide as it can be along the axis that lies contiguous in
- * memory, and only then long along the other.
+ * memory, once it has the rows that a GEMM wants.
  */
 void t3_cuts_make(struct t3_cuts *cuts, const struct t3_plan_request *request,
 		  uint32_t block_bytes)
@@ -49,8 +71,8 @@ void t3_cuts_make(struct t3_cuts *cuts, const struct t3_plan_request *request,
 		band = longest < most ? longest : most;
 		width = at_least_one(most / band);
 	} else {
-		width = cuts->cross < most ? cuts->cross : most;
-		band = at_least_one(most / width);
+		band = row_major_band(cuts, most, longest);
+		width = at_least_one(most / band);
 	}
 	cuts->crosses = ceil_div(cuts->cross, width);
 	for (s = 0; s < cuts->ranks; s++)

@@ -48,7 +48,8 @@ void t3_cuts_make(struct t3_cuts *cuts, const struct t3_plan_request *request,
  */
 uint32_t t3_cuts_choose(const struct t3_plan_request *request);
 
-#define T3_CUTS_LEAST	(64U << 10)
+/* Less is mostly counting: a block costs about as much as summing 16 KiB. */
+#define T3_CUTS_LEAST	(256U << 10)
 
 /* Blocks of a region, all shards'. May be beyond any limit. */
 uint64_t t3_cuts_blocks(const struct t3_cuts *cuts);
