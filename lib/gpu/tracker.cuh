@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Kernels that send a GEMM's output while the GEMM runs, on a few SMs that they
- * hold: each piece is read once and added into a peer's memory by vector
- * reductions, which the memory carries out.
+ * hold: each piece is read once and added into a peer's memory by reductions
+ * that the memory carries out: TMA's, or vectors of eight elements.
  *
  * t3_drain follows a GEMM that is launched in bands, each counted by a stream
  * write behind it. t3_tracker follows one unmodified launch in band: the output
@@ -23,12 +23,17 @@
 
 #include <cstdint>
 
+#include <cuda.h>
+
 #define T3_POISON	0xffffffffU	/* two elements */
 
 /* What a warp takes at a time. */
 #define T3_TILE_ROWS	64
 #define T3_TILE_COLS	128
-#define T3_CHUNK	16384
+#define T3_BOX_ROWS	64
+#define T3_BOX_COLS	128
+#define T3_CHUNK	(T3_BOX_ROWS * T3_BOX_COLS * 2)
+#define T3_SLOTS	13
 #define T3_UNROLL	8
 #define T3_THREADS	1024
 /* GEMM kernels come in clusters of 2: leave them whole pairs of SMs. */
@@ -58,26 +63,37 @@ struct t3_pace {
 };
 
 /**
+ * struct t3_band - a rectangle of the output, one launch of the GEMM
+ * @row: its first
+ * @col: its first
+ * @cols: of the rectangle
+ * @chunk: its first chunk (a TMA box), counted over all bands
+ * @counter: index of its counter
+ */
+struct t3_band {
+	uint32_t row;
+	uint32_t col;
+	uint32_t cols;
+	uint32_t chunk;
+	uint32_t counter;
+};
+
+/**
  * struct t3_bands - what t3_drain works on
  * @pace: see there
- * @output: the GEMM's output; what travels has no gaps
- * @peer: where it is added
  * @bands: how many
  * @epoch: this one
  * @counter: [32 * bands] every 32nd: the epoch in which a band was written last;
  *	grow
- * @chunk: [bands + 1] a band's first chunk
- * @byte: [bands + 1] a band's first byte; a multiple of 16
+ * @band: [bands + 1] in the order in which the GEMM makes them; of the last
+ *	only the chunk counts
  */
 struct t3_bands {
 	struct t3_pace pace;
-	const char *output;
-	char *peer;
 	uint32_t bands;
 	uint32_t epoch;
 	const uint32_t *counter;
-	uint32_t chunk[T3_MAX_BANDS + 1];
-	uint64_t byte[T3_MAX_BANDS + 1];
+	struct t3_band band[T3_MAX_BANDS + 1];
 };
 
 /**
@@ -182,14 +198,11 @@ __device__ static inline void t3_await_link(const struct t3_pace &p,
 
 	if (!p.rate)
 		return;
-	if ((threadIdx.x & 31) == 0) {
-		now = t3_ns() * 1000;
-		atomicMax(p.link, now);
-		turn = atomicAdd(p.link, bytes * 1000ULL / p.rate);
-		while (t3_ns() * 1000 < turn)
-			__nanosleep(32);
-	}
-	__syncwarp();
+	now = t3_ns() * 1000;
+	atomicMax(p.link, now);
+	turn = atomicAdd(p.link, bytes * 1000ULL / p.rate);
+	while (t3_ns() * 1000 < turn)
+		__nanosleep(32);
 }
 
 /* A warp's next piece. */
@@ -202,57 +215,109 @@ __device__ static inline uint32_t t3_take(const struct t3_pace &p)
 	return __shfl_sync(~0U, i, 0);
 }
 
+/* By one lane. */
 __device__ static inline bool t3_await_band(const struct t3_bands &t,
 					    uint32_t band)
 {
-	bool there = true;
+	const uint32_t *counter = t.counter + 32 * t.band[band].counter;
+	uint64_t since = t3_ns();
 
-	if ((threadIdx.x & 31) == 0) {
-		uint64_t since = t3_ns();
-
-		while (!t3_word_reached(t.counter + 32 * band, t.epoch)) {
-			there = t3_patient(t.pace, since);
-			if (!there)
-				break;
-		}
-	}
-	return __shfl_sync(~0U, there, 0);
+	while (!t3_word_reached(counter, t.epoch))
+		if (!t3_patient(t.pace, since))
+			return false;
+	return true;
 }
 
-/* A warp takes chunks in order: wait for the band, wait for the link, add. */
-__global__ void __cluster_dims__(T3_CLUSTER, 1, 1)
-__launch_bounds__(T3_THREADS, 1)
-t3_drain(const __grid_constant__ struct t3_bands t)
+__device__ static inline uint32_t t3_smem(const void *p)
 {
-	uint32_t lane = threadIdx.x & 31, band = 0;
+	return (uint32_t)__cvta_generic_to_shared(p);
+}
 
+__device__ static inline void t3_box_load(const CUtensorMap *from, uint32_t slot,
+					  uint32_t arrived, uint32_t col,
+					  uint32_t row)
+{
+	asm volatile("fence.proxy.async.global;" ::: "memory");
+	asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+		     :: "r"(arrived), "r"(T3_CHUNK));
+	asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile."
+		     "mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];"
+		     :: "r"(slot), "l"(from), "r"(col), "r"(row), "r"(arrived)
+		     : "memory");
+}
+
+/* A load from the GPU's own memory ends by itself: no more patience needed. */
+__device__ static inline void t3_box_arrives(uint32_t arrived, uint32_t phase)
+{
+	asm volatile("{\n\t.reg .pred p;\nAGAIN:\n\t"
+		     "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n\t"
+		     "@!p bra AGAIN;\n\t}"
+		     :: "r"(arrived), "r"(phase) : "memory");
+}
+
+__device__ static inline void t3_box_add(const CUtensorMap *to, uint32_t slot,
+					 uint32_t col, uint32_t row)
+{
+	asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add."
+		     "tile.bulk_group [%0, {%1, %2}], [%3];"
+		     :: "l"(to), "r"(col), "r"(row), "r"(slot) : "memory");
+	asm volatile("cp.async.bulk.commit_group;");
+	asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
+
+/*
+ * A warp, with a slot of shared memory, takes chunks in order: wait for the
+ * band, load, wait for the link, add. One lane does all of it.
+ */
+__global__ void __cluster_dims__(T3_CLUSTER, 1, 1)
+__launch_bounds__(32 * T3_SLOTS, 1)
+t3_drain(const __grid_constant__ CUtensorMap from,
+	 const __grid_constant__ CUtensorMap to,
+	 const __grid_constant__ struct t3_bands t)
+{
+	extern __shared__ __align__(1024) unsigned char slots[];
+	__shared__ __align__(8) uint64_t arrived_word[T3_SLOTS];
+	uint32_t warp = threadIdx.x / 32, band = 0, phase = 0;
+	uint32_t slot = t3_smem(slots) + warp * T3_CHUNK;
+	uint32_t arrived = t3_smem(&arrived_word[warp]);
+
+	if (threadIdx.x & 31)
+		return;
+	asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(arrived));
+	asm volatile("fence.mbarrier_init.release.cluster;");
 	for (;;) {
-		uint32_t i = t3_take(t.pace);
-		uint64_t byte, end;
+		uint32_t i = atomicAdd(t.pace.ticket, 1) - t.pace.first_ticket;
+		uint32_t boxes, row, col;
 
-		if (i >= t.chunk[t.bands])
-			return;
-		while (i >= t.chunk[band + 1])
+		if (i >= t.band[t.bands].chunk)
+			break;
+		while (i >= t.band[band + 1].chunk)
 			band++;
 		if (!t3_await_band(t, band))
-			return;
-		byte = t.byte[band] + (uint64_t)(i - t.chunk[band]) * T3_CHUNK;
-		end = min(byte + T3_CHUNK, t.byte[band + 1]);
-		t3_await_link(t.pace, end - byte);
-		for (byte += lane * 16; byte < end; byte += T3_UNROLL * 512) {
-			uint4 v[T3_UNROLL];
-
-#pragma unroll
-			for (int k = 0; k < T3_UNROLL; k++)
-				if (byte + k * 512 < end)
-					v[k] = t3_read(t.output + byte + k * 512);
-#pragma unroll
-			for (int k = 0; k < T3_UNROLL; k++)
-				if (byte + k * 512 < end)
-					t3_add(t.peer + byte + k * 512, v[k]);
-		}
-		__syncwarp();
+			break;
+		i -= t.band[band].chunk;
+		boxes = (t.band[band].cols + T3_BOX_COLS - 1) / T3_BOX_COLS;
+		row = t.band[band].row + i / boxes * T3_BOX_ROWS;
+		col = i % boxes * T3_BOX_COLS;
+		t3_box_load(&from, slot, arrived, t.band[band].col + col, row);
+		t3_box_arrives(arrived, phase);
+		phase ^= 1;
+		t3_await_link(t.pace, 2 * T3_BOX_ROWS *
+			      min(T3_BOX_COLS, t.band[band].cols - col));
+		t3_box_add(&to, slot, t.band[band].col + col, row);
 	}
+	asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
+
+/* Hold SMs until *@word reaches @value: to measure what others do without them. */
+__global__ void __cluster_dims__(T3_CLUSTER, 1, 1)
+__launch_bounds__(T3_THREADS, 1)
+t3_hold(const uint32_t *word, uint32_t value, const __grid_constant__ struct t3_pace p)
+{
+	uint64_t since = t3_ns();
+
+	while (!t3_word_reached(word, value) && t3_patient(p, since))
+		__nanosleep(2000);
 }
 
 /* A cheap look by a warp: the last columns and a corner of each row. */
@@ -327,8 +392,10 @@ t3_tracker(const __grid_constant__ struct t3_track t)
 		while (t3_seems_poisoned(t, row, col) && !t3_ended(t))
 			if (!__all_sync(~0U, t3_patient(t.pace, since)))
 				return;
-		t3_await_link(t.pace, 2 * T3_TILE_ROWS *
-			      min(T3_TILE_COLS, t.cols - col));
+		if (lane == 0)
+			t3_await_link(t.pace, 2 * T3_TILE_ROWS *
+				      min(T3_TILE_COLS, t.cols - col));
+		__syncwarp();
 		col += lane % 16 * 8;
 		inside = col < t.cols;
 		at = 2 * ((row + lane / 16) * (uint64_t)t.cols + col);

@@ -44,38 +44,47 @@ static const struct shape shapes[] = {
 };
 
 /* Words that host, streams and kernels share, each on a line of its own. */
-enum { W_DONE, W_TICKET, W_LINK, W_WRONG, W_GATE, W_ABORT, W_BAND };
+enum { W_DONE, W_TICKET, W_LINK, W_WRONG, W_GATE, W_ABORT, W_HOLD,
+       W_BAND };
 
 static cublasLtHandle_t lt;
-static cudaStream_t gemm_stream[2], comm_stream, gate_stream;
-static void *workspace[2];
+#define STREAMS	3
+
+static cudaStream_t gemm_stream[STREAMS], comm_stream, gate_stream;
+static void *workspace[STREAMS];
 static const size_t workspace_bytes = 64 << 20;
 static char *a_mem, *b_mem, *c_mem, *y_mem, *r_mem;
 static uint32_t *words, *order_mem, *stamp_mem;
-static uint32_t epoch, ticket, gate;
-static int rate = 400, algos = 4, sm_count, everything;
+static uint32_t epoch, ticket, gate, hold;
+static int in_band = 1, climbs = 120;
+static int rate = 400, algos = 6, sm_count, everything;
 
 static uint32_t *word(int i)
 {
 	return words + 32 * i;
 }
 
-/* Some rows of the GEMM, in one launch. */
+/* A rectangle of the output. */
+struct rect {
+	int row, col, rows, cols;
+};
+
+/* A rectangle of the GEMM, in one launch. */
 struct gemm {
 	cublasLtMatmulDesc_t desc;
 	cublasLtMatrixLayout_t a, b, c;
 	cublasLtMatmulAlgo_t algo;
-	int rows, target;
+	int rows, cols, target;
 	float alone_ms;
 };
 
 static void run_gemm(const struct shape &s, const struct gemm &g, int row,
-		     void *out, int stream)
+		     int col, void *out, int stream)
 {
 	float one = 1, zero = 0;
-	char *c = (char *)out + (size_t)row * s.n * 2;
+	char *c = (char *)out + ((size_t)row * s.n + col) * 2;
 
-	CHECK(cublasLtMatmul(lt, g.desc, &one, b_mem, g.a,
+	CHECK(cublasLtMatmul(lt, g.desc, &one, b_mem + (size_t)col * 2, g.a,
 			     a_mem + (size_t)row * s.k * 2, g.b, &zero, c, g.c,
 			     c, g.c, &g.algo, workspace[stream], workspace_bytes,
 			     gemm_stream[stream]));
@@ -110,9 +119,9 @@ template <class F> static float median_ms(F f, cudaStream_t s, int n = 11)
 	return middle(t);
 }
 
-/* The candidates: cuBLAS's own, each measured alone; the fastest first. */
-static std::vector<gemm> find_gemms(const struct shape &s, int rows, int target,
-				    int n = 11)
+/* cuBLAS's candidates for a rectangle's size. */
+static std::vector<gemm> candidates(const struct shape &s, int rows, int cols,
+				    int target)
 {
 	cublasLtMatmulPreference_t pref;
 	cublasLtMatmulHeuristicResult_t found[16];
@@ -133,20 +142,47 @@ static std::vector<gemm> find_gemms(const struct shape &s, int rows, int target,
 		CHECK(cublasLtMatmulDescSetAttribute(g.desc,
 			CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &target,
 			sizeof(target)));
-	CHECK(cublasLtMatrixLayoutCreate(&g.a, CUDA_R_16BF, s.n, s.k, s.n));
+	CHECK(cublasLtMatrixLayoutCreate(&g.a, CUDA_R_16BF, cols, s.k, s.n));
 	CHECK(cublasLtMatrixLayoutCreate(&g.b, CUDA_R_16BF, s.k, rows, s.k));
-	CHECK(cublasLtMatrixLayoutCreate(&g.c, CUDA_R_16BF, s.n, rows, s.n));
+	CHECK(cublasLtMatrixLayoutCreate(&g.c, CUDA_R_16BF, cols, rows, s.n));
 	CHECK(cublasLtMatmulAlgoGetHeuristic(lt, g.desc, g.a, g.b, g.c, g.c,
 					     pref, algos, found, &count));
 	cublasLtMatmulPreferenceDestroy(pref);
 	g.target = target;
 	g.rows = rows;
+	g.cols = cols;
 	for (int i = 0; i < count; i++) {
 		g.algo = found[i].algo;
-		g.alone_ms = median_ms([&] { run_gemm(s, g, 0, r_mem, 0); },
-				       gemm_stream[0], n);
 		list.push_back(g);
 	}
+	return list;
+}
+
+static struct t3_pace pace(void);
+
+/*
+ * The candidates, the fastest first; each is measured by itself while @held SMs
+ * are held by others.
+ */
+static std::vector<gemm> find_gemms(const struct shape &s, int rows, int cols,
+				    int target, int held, int n)
+{
+	std::vector<gemm> list = candidates(s, rows, cols, target);
+
+	for (auto &g : list)
+		run_gemm(s, g, 0, 0, r_mem, 0);
+	CHECK(cudaDeviceSynchronize());
+	hold++;
+	if (held) {
+		t3_hold<<<held, T3_THREADS, 0, comm_stream>>>(word(W_HOLD), hold,
+							      pace());
+		CHECK(cudaGetLastError());
+	}
+	for (auto &g : list)
+		g.alone_ms = median_ms([&] { run_gemm(s, g, 0, 0, r_mem, 0); },
+				       gemm_stream[0], n);
+	CHECK(cuStreamWriteValue32(gate_stream, (CUdeviceptr)word(W_HOLD), hold, 0));
+	CHECK(cudaDeviceSynchronize());
 	std::sort(list.begin(), list.end(), [](const gemm &x, const gemm &y) {
 		return x.alone_ms < y.alone_ms; });
 	return list;
@@ -169,17 +205,27 @@ __global__ static void compare(const uint16_t *y, const uint16_t *r, size_t n,
 	}
 }
 
+/* How to run a shape in bands: what is searched. */
+struct recipe {
+	int kind;		/* rows, columns of what travels, full columns */
+	int sms, target;
+	int streams;
+	int pick;		/* of the GEMM's candidates */
+	std::vector<int> size;	/* of the bands, in units */
+};
+
 /* One way to run a shape. */
 struct way {
 	bool bands;
 	int sms;
 	int streams;		/* of the bands */
+	struct recipe recipe;
 	struct gemm whole;	/* in band */
-	std::vector<int> row;	/* of the bands, and the end */
+	std::vector<rect> rect;	/* of the bands */
 	std::vector<const gemm *> band;
 	int travelling;		/* bands that travel */
 	float ms, gemm_ms;
-	char name[64];
+	char name[160];
 };
 
 struct job {
@@ -188,7 +234,8 @@ struct job {
 	size_t travel_bytes;
 	struct t3_track track;
 	struct t3_bands drain;
-	std::map<std::pair<int, int>, gemm> plan;
+	CUtensorMap from, to;
+	std::map<std::vector<int>, std::vector<gemm>> plan;
 };
 
 static struct t3_pace pace(void)
@@ -218,8 +265,9 @@ static void launch_drain(struct job &j, int sms)
 {
 	j.drain.pace = pace();
 	j.drain.epoch = epoch;
-	t3_drain<<<sms, T3_THREADS, 0, comm_stream>>>(j.drain);
-	ticket += j.drain.chunk[j.drain.bands] + sms * T3_THREADS / 32;
+	t3_drain<<<sms, 32 * T3_SLOTS, T3_SLOTS * T3_CHUNK, comm_stream>>>(
+		j.from, j.to, j.drain);
+	ticket += j.drain.band[j.drain.bands].chunk + sms * T3_SLOTS;
 	CHECK(cudaGetLastError());
 }
 
@@ -239,7 +287,7 @@ static void learn(struct job &j, const struct gemm &g, int sms)
 	j.track.pace = pace();
 	j.track.epoch = epoch;
 	t3_learn<<<sms, 1024, 0, comm_stream>>>(j.track, stamp_mem);
-	run_gemm(j.s, g, 0, c_mem, 0);
+	run_gemm(j.s, g, 0, 0, c_mem, 0);
 	write_word(W_DONE, gemm_stream[0], epoch);
 	CHECK(cudaDeviceSynchronize());
 	CHECK(cudaMemcpy(stamp.data(), stamp_mem, stamp.size() * 4,
@@ -251,49 +299,39 @@ static void learn(struct job &j, const struct gemm &g, int sms)
 			 cudaMemcpyHostToDevice));
 }
 
-static const gemm *band_plan(struct job &j, int rows, int target)
+static const gemm *band_plan(struct job &j, int rows, int cols, int target,
+			     int held, int pick = 0)
 {
-	auto key = std::make_pair(rows, target);
+	std::vector<int> key = { rows, cols, target, held };
 
 	if (!j.plan.count(key)) {
-		auto list = find_gemms(j.s, rows, target, 5);
+		auto list = find_gemms(j.s, rows, cols, target, held, 5);
 
-		j.plan[key] = list[0];
+		list.resize(std::min<size_t>(list.size(), 3));
+		j.plan[key] = list;
 	}
-	return &j.plan[key];
+	auto &list = j.plan[key];
+
+	return &list[std::min<size_t>(pick, list.size() - 1)];
 }
 
-/* Cut rows into bands: a first one, then others; own rows come last. */
-static void cut(struct job &j, struct way &w, int first, int rows, int target)
-{
-	int at = 0;
-
-	w.row.push_back(0);
-	while (at < j.s.m) {
-		int end = at < j.travel_rows ? j.travel_rows : j.s.m;
-		int next = std::min(at + (at ? rows : first), end);
-
-		/* No sliver at the end. */
-		if (end - next < rows / 3)
-			next = end;
-		w.band.push_back(band_plan(j, next - at, target));
-		at = next;
-		w.row.push_back(at);
-		if (at == j.travel_rows)
-			w.travelling = w.band.size();
-	}
-}
-
-static void set_bands(struct job &j, const std::vector<int> &row, int bands)
+static void set_bands(struct job &j, const std::vector<rect> &list, int bands)
 {
 	struct t3_bands &d = j.drain;
 
 	d.bands = bands;
-	for (int i = 0; i <= bands; i++)
-		d.byte[i] = (uint64_t)row[i] * j.s.n * 2;
-	for (int i = 0; i < bands; i++)
-		d.chunk[i + 1] = d.chunk[i] + (d.byte[i + 1] - d.byte[i] +
-					       T3_CHUNK - 1) / T3_CHUNK;
+	for (int i = 0; i < bands; i++) {
+		const struct rect &r = list[i];
+		/* Of full columns only the rows of others travel. */
+		int rows = std::min(r.rows, j.travel_rows - r.row);
+
+		d.band[i].row = r.row;
+		d.band[i].col = r.col;
+		d.band[i].cols = r.cols;
+		d.band[i].counter = i;
+		d.band[i + 1].chunk = d.band[i].chunk + rows / T3_BOX_ROWS *
+			((r.cols + T3_BOX_COLS - 1) / T3_BOX_COLS);
+	}
 }
 
 static void queue_bands(struct job &j, const struct way &w)
@@ -302,7 +340,7 @@ static void queue_bands(struct job &j, const struct way &w)
 	for (size_t i = 0; i < w.band.size(); i++) {
 		int s = i % w.streams;
 
-		run_gemm(j.s, *w.band[i], w.row[i], c_mem, s);
+		run_gemm(j.s, *w.band[i], w.rect[i].row, w.rect[i].col, c_mem, s);
 		if ((int)i < w.travelling)
 			write_word(W_BAND + i, gemm_stream[s], epoch);
 	}
@@ -311,25 +349,26 @@ static void queue_bands(struct job &j, const struct way &w)
 static void queue_whole(struct job &j, const struct way &w)
 {
 	launch_tracker(j, w.sms);
-	run_gemm(j.s, w.whole, 0, c_mem, 0);
+	run_gemm(j.s, w.whole, 0, 0, c_mem, 0);
 	write_word(W_DONE, gemm_stream[0], epoch);
 }
 
 struct events {
-	cudaEvent_t begin, gemm[2], tracked, end;
+	cudaEvent_t begin, gemm[STREAMS], tracked, end;
 };
 
 static void queue_epoch(struct job &j, const struct way &w, struct events &e)
 {
 	epoch++;
 	CHECK(cudaEventRecord(e.begin, gemm_stream[0]));
-	CHECK(cudaStreamWaitEvent(gemm_stream[1], e.begin));
+	for (int i = 1; i < STREAMS; i++)
+		CHECK(cudaStreamWaitEvent(gemm_stream[i], e.begin));
 	CHECK(cudaStreamWaitEvent(comm_stream, e.begin));
 	if (w.bands)
 		queue_bands(j, w);
 	else
 		queue_whole(j, w);
-	for (int i = 1; i >= 0; i--) {
+	for (int i = STREAMS - 1; i >= 0; i--) {
 		CHECK(cudaEventRecord(e.gemm[i], gemm_stream[i]));
 		CHECK(cudaStreamWaitEvent(gemm_stream[0], e.gemm[i]));
 	}
@@ -347,13 +386,14 @@ static unsigned long long run_way(struct job &j, struct way &w, int epochs)
 	uint32_t aborted;
 
 	for (auto &e : ev)
-		for (auto *x : { &e.begin, &e.gemm[0], &e.gemm[1], &e.tracked, &e.end })
+		for (auto *x : { &e.begin, &e.gemm[0], &e.gemm[1], &e.gemm[2],
+				 &e.tracked, &e.end })
 			CHECK(cudaEventCreate(x));
 	CHECK(cudaMemset(y_mem, 0, j.travel_bytes));
 	CHECK(cudaMemset(c_mem, 0xff, j.travel_bytes));
 	CHECK(cudaMemset(word(W_WRONG), 0, 8));
 	if (w.bands)
-		set_bands(j, w.row, w.travelling);
+		set_bands(j, w.rect, w.travelling);
 	CHECK(cudaDeviceSynchronize());
 	CHECK(cuStreamWaitValue32(gemm_stream[0], (CUdeviceptr)word(W_GATE),
 				  ++gate, CU_STREAM_WAIT_VALUE_GEQ));
@@ -362,25 +402,29 @@ static unsigned long long run_way(struct job &j, struct way &w, int epochs)
 	write_word(W_GATE, gate_stream, gate);
 	CHECK(cudaDeviceSynchronize());
 	for (int i = 2; i < epochs; i++) {
-		float ms, one, two;
+		float ms, last = 0;
 
 		cudaEventElapsedTime(&ms, ev[i].begin, ev[i].end);
 		all.push_back(ms);
-		cudaEventElapsedTime(&one, ev[i].begin, ev[i].gemm[0]);
-		cudaEventElapsedTime(&two, ev[i].begin, ev[i].gemm[1]);
-		gemms.push_back(std::max(one, two));
+		for (auto e : ev[i].gemm) {
+			cudaEventElapsedTime(&ms, ev[i].begin, e);
+			last = std::max(last, ms);
+		}
+		gemms.push_back(last);
 	}
 	w.ms = middle(all);
 	w.gemm_ms = middle(gemms);
 	for (auto &e : ev)
-		for (auto x : { e.begin, e.gemm[0], e.gemm[1], e.tracked, e.end })
+		for (auto x : { e.begin, e.gemm[0], e.gemm[1], e.gemm[2], e.tracked,
+				e.end })
 			cudaEventDestroy(x);
 	/* Each way has its own reference: what its own GEMMs make by themselves. */
 	if (w.bands)
 		for (size_t i = 0; i < w.band.size(); i++)
-			run_gemm(j.s, *w.band[i], w.row[i], r_mem, 0);
+			run_gemm(j.s, *w.band[i], w.rect[i].row, w.rect[i].col,
+				 r_mem, 0);
 	else
-		run_gemm(j.s, w.whole, 0, r_mem, 0);
+		run_gemm(j.s, w.whole, 0, 0, r_mem, 0);
 	CHECK(cudaDeviceSynchronize());
 	compare<<<264, 256>>>((uint16_t *)y_mem, (uint16_t *)r_mem,
 			      j.travel_bytes / 2, epochs,
@@ -393,7 +437,7 @@ static unsigned long long run_way(struct job &j, struct way &w, int epochs)
 static std::vector<way> ways_in_band(struct job &j, const std::vector<gemm> &plain,
 				     int sms)
 {
-	std::vector<gemm> list = find_gemms(j.s, j.s.m, sm_count - sms, 5);
+	std::vector<gemm> list = find_gemms(j.s, j.s.m, j.s.n, sm_count - sms, sms, 5);
 	std::vector<way> ways;
 
 	list.resize(std::min<size_t>(list.size(), 2));
@@ -410,37 +454,251 @@ static std::vector<way> ways_in_band(struct job &j, const std::vector<gemm> &pla
 	return ways;
 }
 
-static std::vector<way> ways_bands(struct job &j, int sms)
+/* How a shape is cut: units of rows or of columns. */
+struct cutting {
+	int kind;
+	int units;
+	int largest;		/* a band's units */
+	double unit_comm_ms;
+	double own_ms;		/* the GEMM of rows that are made by themselves */
+	std::vector<float> ms;	/* of a band's GEMM alone, by its units */
+	int target, sms;
+};
+
+static struct rect cut_rect(const struct job &j, int kind, int at, int size)
 {
-	std::vector<way> ways;
-	std::vector<int> seen;
-	int strip = (j.s.n + 255) / 256;	/* tiles in 128 rows */
-	int wave = std::max(1, (sm_count - sms) / strip) * 128;
+	if (kind)
+		return { 0, at * 256, kind == 2 ? j.s.m : j.travel_rows,
+			 std::min(size * 256, j.s.n - at * 256) };
+	return { at * 128, 0, size * 128, j.s.n };
+}
 
-	for (int half : { 2, 3, 4, 6, 8, 12, 16, 24 }) {
-		int rows = std::max(128, wave * half / 2 / 128 * 128);
+static int cut_units(const struct job &j, int kind)
+{
+	return kind ? (j.s.n + 255) / 256 : j.travel_rows / 128;
+}
 
-		if (rows > j.travel_rows / 2 ||
-		    j.s.m / rows > T3_MAX_BANDS / 2 ||
-		    std::count(seen.begin(), seen.end(), rows))
+static struct cutting make_cutting(struct job &j, int kind, int sms, int target,
+				   float comm_ms)
+{
+	struct cutting c = {};
+
+	c.kind = kind;
+	c.units = cut_units(j, kind);
+	c.largest = std::min(c.units, 48);
+	c.unit_comm_ms = comm_ms / c.units;
+	c.target = target;
+	c.sms = sms;
+	c.ms.resize(c.largest + 1);
+	for (int n = 1; n <= c.largest; n++) {
+		struct rect r = cut_rect(j, kind, 0, n);
+
+		/* Measured where it matters; between, a line. */
+		if (n > 12 && n % 4 && n != c.largest)
 			continue;
-		seen.push_back(rows);
-		for (int target : { 0, sm_count - sms }) {
-			for (int streams : { 1, 2 }) {
-				struct way w = {};
+		c.ms[n] = band_plan(j, r.rows, r.cols, target, sms)->alone_ms;
+		for (int m = n - 1; m && !c.ms[m]; m--)
+			c.ms[m] = c.ms[m / 4 * 4] + (c.ms[n] - c.ms[m / 4 * 4]) *
+				  (m - m / 4 * 4) / (n - m / 4 * 4);
+	}
+	if (kind != 2)
+		c.own_ms = band_plan(j, j.s.m - j.travel_rows, j.s.n, target,
+				     sms)->alone_ms;
+	return c;
+}
 
-				w.bands = true;
-				w.sms = sms;
-				w.streams = streams;
-				cut(j, w, std::min(rows, wave), rows, target);
-				snprintf(w.name, sizeof(w.name),
-					 "bands rows=%d n=%zu streams=%d target=%d",
-					 rows, w.band.size(), streams, target);
-				ways.push_back(w);
+/* A way to have made some units: when the GEMM and the link are done. */
+struct point {
+	float gemm, link;
+	int size, before;	/* the last band, and the point before it */
+};
+
+/*
+ * The best schedules by dynamic programming over the units made. @hidden is how
+ * much of a launch's time alone is hidden behind the one before.
+ */
+static std::vector<int> schedule(const struct cutting &c, float hidden)
+{
+	std::vector<std::vector<point>> made(c.units + 1);
+	std::vector<int> sizes;
+	float best = 1e9;
+	int which = 0;
+
+	made[0].push_back({ 0, 0, 0, 0 });
+	for (int at = 0; at < c.units; at++) {
+		auto &list = made[at];
+		std::vector<point> front;
+
+		std::sort(list.begin(), list.end(), [](const point &x, const point &y) {
+			return x.gemm < y.gemm || (x.gemm == y.gemm && x.link < y.link); });
+		for (auto &p : list)
+			if (front.empty() || p.link < front.back().link - 1e-4)
+				front.push_back(p);
+		if (front.size() > 24)
+			front.resize(24);
+		list = front;
+		for (size_t i = 0; i < list.size(); i++) {
+			for (int n = 1; n <= std::min(c.largest, c.units - at); n++) {
+				float gemm = list[i].gemm + c.ms[n] - (at ? hidden : 0);
+				float link = std::max(list[i].link, gemm) +
+					     n * (float)c.unit_comm_ms;
+
+				made[at + n].push_back({ gemm, link, n, (int)i });
 			}
 		}
 	}
+	for (size_t i = 0; i < made[c.units].size(); i++) {
+		auto &p = made[c.units][i];
+		float ms = std::max(p.link, p.gemm + (float)std::max(0.,
+						c.own_ms - hidden));
+
+		if (ms < best) {
+			best = ms;
+			which = i;
+		}
+	}
+	for (int at = c.units; at;) {
+		struct point p = made[at][which];
+
+		sizes.insert(sizes.begin(), p.size);
+		at -= p.size;
+		which = p.before;
+	}
+	return sizes;
+}
+
+/* Own rows come last: while they are made, the last band drains. */
+static struct way make_way(struct job &j, const struct recipe &r)
+{
+	static const char *const names[] = { "rows", "columns", "full-columns" };
+	struct way w = {};
+	int at = 0, n;
+
+	w.bands = true;
+	w.recipe = r;
+	w.sms = r.sms;
+	w.streams = r.streams;
+	n = snprintf(w.name, sizeof(w.name), "%s streams=%d target=%d pick=%d ",
+		     names[r.kind], r.streams, r.target, r.pick);
+	for (int size : r.size) {
+		w.rect.push_back(cut_rect(j, r.kind, at, size));
+		if (n < (int)sizeof(w.name))
+			n += snprintf(w.name + n, sizeof(w.name) - n, "%s%d",
+				      at ? "+" : "", size);
+		at += size;
+	}
+	w.travelling = w.rect.size();
+	if (r.kind != 2)
+		w.rect.push_back({ j.travel_rows, 0, j.s.m - j.travel_rows, j.s.n });
+	for (auto &x : w.rect)
+		w.band.push_back(band_plan(j, x.rows, x.cols, r.target, r.sms, r.pick));
+	return w;
+}
+
+/* Bands that grow or shrink evenly, from a number of waves on. */
+static std::vector<int> even(const struct job &j, int kind, int sms, double first,
+			     double factor)
+{
+	int tiles = kind ? ((kind == 2 ? j.s.m : j.travel_rows) + 127) / 128 :
+			   (j.s.n + 255) / 256;
+	double next = std::max(1., floor(first * (sm_count - sms) / tiles));
+	std::vector<int> sizes;
+	int left = cut_units(j, kind);
+
+	while (left) {
+		int n = std::max(1, (int)(next + .5));
+
+		if (n > left || left - n < .4 * n * factor)
+			n = left;
+		sizes.push_back(n);
+		left -= n;
+		next *= factor;
+	}
+	return sizes;
+}
+
+static void add_way(struct job &j, std::vector<way> &ways, const struct recipe &r)
+{
+	if (r.size.size() > T3_MAX_BANDS / 2 ||
+	    std::any_of(ways.begin(), ways.end(), [&](const way &w) {
+		return w.recipe.kind == r.kind && w.recipe.sms == r.sms &&
+		       w.recipe.target == r.target && w.recipe.size == r.size &&
+		       w.recipe.streams == r.streams; }))
+		return;
+	ways.push_back(make_way(j, r));
+}
+
+static std::vector<way> ways_bands(struct job &j, int sms, float comm_ms)
+{
+	std::vector<way> ways;
+
+	for (int kind = 0; kind < 3; kind++) {
+		if (kind && j.s.n < 2 * j.s.m && j.s.n < 8192)
+			continue;
+		for (int target : { 0, sm_count - sms }) {
+			struct cutting c = make_cutting(j, kind, sms, target, comm_ms);
+
+			for (float hidden : { 0.f, .003f, .006f, .01f })
+				add_way(j, ways, { kind, sms, target, 2, 0,
+						   schedule(c, hidden) });
+			for (double first : { 1., 1.5, 2., 3., 4., 6. })
+				add_way(j, ways, { kind, sms, target, 2, 0,
+						   even(j, kind, sms, first, 1) });
+			for (double first : { .5, 1., 2. })
+				add_way(j, ways, { kind, sms, target, 2, 0,
+						   even(j, kind, sms, first, 1.4) });
+			for (double first : { 3., 6. })
+				add_way(j, ways, { kind, sms, target, 2, 0,
+						   even(j, kind, sms, first, .7) });
+		}
+	}
 	return ways;
+}
+
+static int pick_one(int n)
+{
+	return rand() % n;
+}
+
+/* Another recipe, near this one. */
+static struct recipe mutate(const struct recipe &from)
+{
+	struct recipe r = from;
+	int n = r.size.size(), a = pick_one(n), b = pick_one(n), some;
+
+	switch (pick_one(10)) {
+	case 0:
+		r.streams = 1 + pick_one(STREAMS);
+		break;
+	case 1:
+		r.target = r.target ? 0 : sm_count - r.sms;
+		break;
+	case 2:
+		r.pick = pick_one(3);
+		break;
+	case 3:
+	case 4:
+		if (r.size[a] < 2)
+			break;
+		some = 1 + pick_one(r.size[a] - 1);
+		r.size[a] -= some;
+		r.size.insert(r.size.begin() + a, some);
+		break;
+	case 5:
+	case 6:
+		if (a + 1 == n)
+			break;
+		r.size[a] += r.size[a + 1];
+		r.size.erase(r.size.begin() + a + 1);
+		break;
+	default:
+		some = 1 + pick_one(std::max(1, r.size[a] / 2));
+		if (r.size[a] <= some)
+			break;
+		r.size[a] -= some;
+		r.size[b] += some;
+	}
+	return r;
 }
 
 /* Sampled elements of the last reference against fp64: the largest error. */
@@ -500,16 +758,33 @@ static void setup(void)
 				 (128UL << 20) - 4096, cudaMemcpyHostToDevice));
 	}
 	/* Nothing may be loaded while a kernel or a stream waits. */
-	for (const void *kernel : { (const void *)t3_drain, (const void *)t3_tracker,
+	for (const void *kernel : { (const void *)t3_drain,
+				    (const void *)t3_hold, (const void *)t3_tracker,
 				    (const void *)t3_learn, (const void *)compare }) {
 		struct cudaFuncAttributes attributes;
 
 		CHECK(cudaFuncGetAttributes(&attributes, kernel));
 	}
+	CHECK(cudaFuncSetAttribute(t3_drain,
+		cudaFuncAttributeMaxDynamicSharedMemorySize, T3_SLOTS * T3_CHUNK));
 	CHECK(cudaMalloc(&words, 65536));
 	CHECK(cudaMemset(words, 0, 65536));
 	CHECK(cudaMalloc(&order_mem, 4 << 20));
 	CHECK(cudaMalloc(&stamp_mem, 4 << 20));
+}
+
+static CUtensorMap tensor_map(void *p, int m, int n)
+{
+	CUtensorMap map;
+	cuuint64_t dims[2] = { (cuuint64_t)n, (cuuint64_t)m };
+	cuuint64_t strides[1] = { (cuuint64_t)n * 2 };
+	cuuint32_t box[2] = { T3_BOX_COLS, T3_BOX_ROWS }, ones[2] = { 1, 1 };
+
+	CHECK(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+		p, dims, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+		CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+		CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+	return map;
 }
 
 static struct job make_job(const struct shape &s)
@@ -529,8 +804,8 @@ static struct job make_job(const struct shape &s)
 	t.peer = y_mem;
 	t.done = word(W_DONE);
 	t.leave_poison = 1;
-	j.drain.output = c_mem;
-	j.drain.peer = y_mem;
+	j.from = tensor_map(c_mem, s.m, s.n);
+	j.to = tensor_map(y_mem, s.m, s.n);
 	j.drain.counter = word(W_BAND);
 	return j;
 }
@@ -538,9 +813,25 @@ static struct job make_job(const struct shape &s)
 /* The collective alone, over what a GEMM left: all is there. */
 static float comm_alone(struct job &j, int sms)
 {
-	set_bands(j, { 0, j.travel_rows }, 1);
+	set_bands(j, { { 0, 0, j.travel_rows, j.s.n } }, 1);
 	write_word(W_BAND, comm_stream, epoch);
 	return median_ms([&] { launch_drain(j, sms); }, comm_stream);
+}
+
+/* What SMs can move, with no limit. */
+static void print_curve(void)
+{
+	struct job j = make_job({ "", "", 8, 16384, 4096, 64 });
+	int limit = rate;
+
+	rate = 0;
+	for (int sms : { 2, 4, 6, 8, 10, 16 }) {
+		float ms = comm_alone(j, sms);
+
+		printf("adds on %d SMs: %.0f GB/s, %.1f an SM\n", sms,
+		       j.travel_bytes / ms / 1e6, j.travel_bytes / ms / 1e6 / sms);
+	}
+	rate = limit;
 }
 
 struct result {
@@ -554,18 +845,38 @@ struct result {
 static void try_ways(struct job &j, const std::vector<way> &ways,
 		     struct result &r)
 {
-
 	for (auto w : ways) {
 		struct way &best = w.bands ? r.best_bands : r.best_inband;
 
 		if (!w.bands)
 			learn(j, w.whole, w.sms);
-		r.wrong += run_way(j, w, 8);
+		r.wrong += run_way(j, w, 7);
 		if (everything)
-			printf("    %-44s sms=%d fused %.4f gemm %.4f\n", w.name,
+			printf("    %-60s sms=%d fused %.4f gemm %.4f\n", w.name,
 			       w.sms, w.ms, w.gemm_ms);
 		if (best.ms == 0 || w.ms < best.ms)
 			best = w;
+	}
+}
+
+/* Climb: keep what is better when measured twice. */
+static void improve(struct job &j, struct result &r)
+{
+	srand(1);
+	r.wrong += run_way(j, r.best_bands, 17);
+	for (int i = 0; i < climbs; i++) {
+		struct recipe next = mutate(r.best_bands.recipe);
+
+		if (next.size.size() > T3_MAX_BANDS / 2)
+			continue;
+		struct way w = make_way(j, next);
+
+		r.wrong += run_way(j, w, 9);
+		if (w.ms >= r.best_bands.ms)
+			continue;
+		r.wrong += run_way(j, w, 17);
+		if (w.ms < r.best_bands.ms)
+			r.best_bands = w;
 	}
 }
 
@@ -573,25 +884,28 @@ static struct result measure(const struct shape &s)
 {
 	struct job j = make_job(s);
 	struct result r = {};
-	auto plain = find_gemms(s, s.m, 0);
+	auto plain = find_gemms(s, s.m, s.n, 0, 0, 11);
+	int wave = std::max(1, sm_count / ((s.n + 255) / 256)) * 128;
 
 	r.s = s;
 	r.gemm_ms = plain[0].alone_ms;
 	r.comm_ms = 1e9;
-	for (int sms : { 4, 6, 8, 10 }) {
+	for (int sms : { 8, 10 }) {
 		float ms = comm_alone(j, sms);
 
 		if (everything)
 			printf("    comm alone sms=%d %.4f\n", sms, ms);
 		r.comm_ms = std::min(r.comm_ms, ms);
 	}
-	for (int sms : { 4, 6, 8, 10 }) {
-		try_ways(j, ways_bands(j, sms), r);
-		try_ways(j, ways_in_band(j, plain, sms), r);
-	}
-	r.fill_ms = band_plan(j, std::max(1, sm_count / ((s.n + 255) / 256)) * 128,
-			      0)->alone_ms;
+	for (int sms : { 8, 10 })
+		try_ways(j, ways_bands(j, sms, r.comm_ms), r);
+	improve(j, r);
+	if (in_band)
+		try_ways(j, ways_in_band(j, plain, 10), r);
+	r.fill_ms = band_plan(j, std::min(wave, s.m), s.n, 0, 0)->alone_ms;
 	for (struct way *w : { &r.best_bands, &r.best_inband }) {
+		if (w->ms == 0)
+			continue;
 		if (!w->bands)
 			learn(j, w->whole, w->sms);
 		r.wrong += run_way(j, *w, 25);
@@ -701,10 +1015,15 @@ int main(int argc, char **argv)
 			algos = std::min(atoi(argv[i + 1]), 16);
 		else if (!strcmp(argv[i], "--json"))
 			path = argv[i + 1];
+		else if (!strcmp(argv[i], "--climbs"))
+			climbs = atoi(argv[i + 1]);
+		else if (!strcmp(argv[i], "--in-band"))
+			in_band = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--all"))
 			everything = atoi(argv[i + 1]);
 	}
 	setup();
+	print_curve();
 	printf("model layer tp M N K gemm comm fill fused gemm' floor speedup ideal limit floor-ratio slow sms err wrong way\n");
 	for (auto &s : shapes) {
 		if (only >= 0 && only != (int)(&s - shapes))
