@@ -161,36 +161,45 @@ static u64 sum_section(struct t3_exec *x, struct t3_walk *w, u32 dtype)
 }
 
 /*
- * One section, announced to breakers. Preemption is off while it is: a breaker
- * waits for as long as the memory takes, and not until a thread that somebody
- * gave a low priority gets a processor again.
+ * One section, announced to breakers; the last one of a trigger completes it
+ * before it is no longer in flight: who has seen a break drained finds no
+ * count moving either. Preemption is off meanwhile: a breaker waits for as long
+ * as the memory takes, and not until a thread that somebody gave a low priority
+ * gets a processor again.
  *
- * Return: bytes; 0 where the group has broken.
+ * Return: bytes; 0 where the group has broken. *@done: the trigger has
+ * completed, and its walk may be somebody else's already.
  */
-static u64 run_section(struct t3_plan *plan, struct t3_exec *x,
-		       struct t3_walk *w, u32 op, u32 dtype)
+static u64 run_section(struct t3_plan *plan, struct t3_exec *x, u32 trigger,
+		       u32 dtype, bool *done)
 {
 	struct t3_group *group = plan->group;
-	u64 done = 0;
+	struct t3_walk *w = &plan->walk[trigger];
+	u64 bytes = 0;
 
+	*done = false;
 	preempt_disable();
 	if (t3_machine_enter(&group->inflight, &group->broken)) {
-		done = op == T3_OP_COPY ? copy_section(x, w) :
-					  sum_section(x, w, dtype);
+		if (plan->graph.action[trigger].op == T3_OP_COPY)
+			bytes = copy_section(x, w);
+		else
+			bytes = sum_section(x, w, dtype);
+		if (!t3_walk_run(w)) {
+			w->rows = 0;
+			*done = true;
+			t3_machine_complete(&plan->machine, trigger);
+		}
 		t3_machine_leave(&group->inflight);	/* a full fence */
 	}
 	preempt_enable();
 	if (unlikely(READ_ONCE(group->broken)))
 		wake_up_all(&group->drained);
-	return done;
+	return bytes;
 }
 
 /*
  * Runs a trigger from where it stands. A walk is kept in the plan, so that
  * whoever takes an interrupted trigger next goes on and never begins again.
- *
- * The trigger completes when it is no longer in flight. A break between the
- * two finds all data written, and the machine retires nothing any more.
  */
 static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
 				u32 trigger, u64 *budget)
@@ -198,8 +207,9 @@ static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
 	const struct t3_action *action = &plan->graph.action[trigger];
 	struct t3_walk *w = &plan->walk[trigger];
 	struct t3_rect rect;
+	bool done = false;
 	u32 dtype;
-	u64 done;
+	u64 bytes;
 
 	if (!set_lanes(x, plan, action, &rect, &dtype))
 		return BROKEN;
@@ -207,19 +217,17 @@ static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
 		t3_walk_start(w, rect.rows,
 			      (u64)rect.cols * t3_dtype_size(dtype),
 			      x->operand, x->lanes);
-	while (t3_walk_run(w)) {
+	while (!done) {
 		if (!*budget) {
 			t3_ready_push(plan->ready, plan->ready_mask, trigger);
 			return PARKED;
 		}
-		done = run_section(plan, x, w, action->op, dtype);
-		if (!done)
+		bytes = run_section(plan, x, trigger, dtype, &done);
+		if (!bytes)
 			return BROKEN;
-		*budget -= min(*budget, done);
+		*budget -= min(*budget, bytes);
 		cond_resched();
 	}
-	w->rows = 0;
-	t3_machine_complete(&plan->machine, trigger);
 	return DONE;
 }
 

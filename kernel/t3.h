@@ -255,8 +255,10 @@ struct t3_worker {
  * @deleted: bit r is set: rank r has called T3_PLAN_DEL. Only grows; written
  *	under t3_group.lock, read by arming without.
  * @part: [ranks] set under t3_group.lock, constant afterwards
- * @graph: the graph, in @graph_mem
- * @machine: the machine, in @machine_mem
+ * @graph: the graph
+ * @graph_mem: its memory
+ * @machine: the machine
+ * @machine_mem: its shared state
  * @ready: triggers that may run and nobody has taken
  * @ready_mask: of its slots
  * @walk: [triggers] how far an interrupted trigger has come; rows = 0: not
@@ -343,8 +345,8 @@ struct t3_slot {
  * @watchdog_ms: written under @lock, read by anybody
  * @broken: 0, then the cause for ever: set by one compare-and-swap. Pairs
  *	with @inflight, see "Executors" in machine.h.
- * @inflight: executors that move bytes of this group at this moment, with
- *	preemption off
+ * @inflight: executors that move bytes of this group or complete a trigger at
+ *	this moment, with preemption off
  * @drained: waits for @inflight to be 0 once @broken is set
  * @setup_wait: waits for a plan's verdict
  * @rank_wait: [ranks] waits for a rank's epochs to retire, and polls
