@@ -771,10 +771,11 @@ static void one_order(int dev, __u32 n, bool armed, __u32 stop_after)
 
 		n /= THINGS - i;
 		let_go(&a, group, left[pick]);
+		/* with the member goes what it has, mapped or not */
+		if (left[pick] == MEMBER)
+			MUST(vm_pin() == 0);
 		left[pick] = left[THINGS - 1 - i];
 	}
-	if (stop_after >= THINGS)
-		MUST(vm_pin() == 0);
 	_exit(0);
 }
 
