@@ -93,11 +93,6 @@ inline give_back(r, how)
 #else
 #define DEAD_SHARE(x)	dead[x]
 #endif
-#ifdef MUT_OWN_WORD
-#define BROKEN_WORD(x)	broken[x]
-#else
-#define BROKEN_WORD(x)	cause
-#endif
 #ifdef OWN
 #define MAY_TAKE(x, t)	(IS_READY(t) && t_rank[t] == (x))
 #define SOME_READY(x)	(ready & owned[x])
@@ -223,11 +218,11 @@ proctype executor(byte x) provided (!dead[x])
 	:: !stop && SOME_READY(x) ->
 		/* raise the count, then read the group's broken word, then run */
 #ifdef MUT_BROKEN_FIRST
-		stop = (BROKEN_WORD(x) != 0);
+		stop = (cause != 0);
 		inflight[x]++;
 #else
 		inflight[x]++;
-		stop = (BROKEN_WORD(x) != 0);
+		stop = (cause != 0);
 #endif
 		if
 		:: !stop ->

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR MIT */
 /*
  * Executors against a breaker, with store buffers: an executor raises its
- * in-flight count, then reads `broken`; the breaker writes `broken`, then
- * waits for the counts. Nobody runs on memory that was given back.
+ * in-flight count, then reads `broken`; the breaker writes `broken`, then the
+ * word of each rank; a survivor that sees its rank's word waits for the counts
+ * and has its buffers back. Nobody runs on memory that was given back: an
+ * executor's run is on the buffers of both ranks.
  *
  * C: t3_machine_enter(), t3_machine_leave(); the breaker is the engine's.
  */
@@ -11,6 +13,7 @@
 
 bool broken;
 bool broken_buffer;
+bool word[EXECUTORS];	/* of each rank. C: T3_STATUS_BROKEN */
 byte inflight[EXECUTORS];
 bool inflight_buffer[EXECUTORS];	/* an add of 1 that is on its way */
 byte running;
@@ -45,7 +48,11 @@ proctype executor(byte x)
 		raise(x);
 #else
 		raise(x);
+#ifdef MUT_OWN_WORD
+		stop = word[x];
+#else
 		stop = broken;
+#endif
 #endif
 		if
 		:: !stop ->
@@ -65,12 +72,19 @@ proctype executor(byte x)
 
 proctype breaker()
 {
-	byte x;
-
 	broken_buffer = true;
 #ifndef MUT_NO_FENCE_BREAK
 	!broken_buffer;				/* full fence */
 #endif
+	word[0] = true;
+	word[1] = true
+}
+
+proctype survivor(byte r)
+{
+	byte x;
+
+	word[r];
 	do
 	:: x < EXECUTORS -> !inflight[x]; x++
 	:: else -> break
@@ -80,5 +94,6 @@ proctype breaker()
 
 init
 {
-	atomic { run executor(0); run executor(1); run breaker() }
+	atomic { run executor(0); run executor(1); run breaker();
+		 run survivor(0); run survivor(1) }
 }

@@ -3,6 +3,7 @@
 # The spin models of the dataflow machine: Documentation/model.rst.
 
 CHECK_SUITES += tests/model/run
+CHECK_LIMITS += model/run=1800
 
 .PHONY: check-model check-model-deep
 check-model:

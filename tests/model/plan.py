@@ -167,6 +167,15 @@ class Graph:
             if writes or (reads and self.drop != "readers"):
                 self.edge(i, node)
 
+    def own_last(self, last):
+        """A trigger counts its own rank's retirement after the others', so
+        that its process owes nobody anything once that has retired."""
+        for i, trigger in enumerate(self.prog.triggers):
+            own = self.nt + trigger.dst[0]
+            first = [n for n in self.succ[i] if n < self.nt]
+            others = [n for n in self.succ[i] if n >= self.nt and n != own]
+            self.succ[i] = first + (others + [own] if last else [own] + others)
+
 
 def values(prog):
     """What each block holds after each update: a set of contributions."""
@@ -247,6 +256,9 @@ def main():
     parser.add_argument("ranks", type=int)
     parser.add_argument("--drop", choices=["war", "readers"],
                         help="leave out one kind of edge (a mutation)")
+    parser.add_argument("--own-first", action="store_true",
+                        help="count a trigger's own rank's retirement before "
+                             "the others' (a mutation)")
     parser.add_argument("--tiles", action="append", default=[],
                         metavar="BLOCK=T", help="tiles of a block (default 1)")
     args = parser.parse_args()
@@ -255,7 +267,9 @@ def main():
     for spec in args.tiles:
         b, t = spec.split("=")
         prog.blocks[keys[int(b)]].t = int(t)
-    emit(args.collective, Graph(prog, args.drop))
+    graph = Graph(prog, args.drop)
+    graph.own_last(not args.own_first)
+    emit(args.collective, graph)
 
 
 if __name__ == "__main__":
