@@ -45,6 +45,7 @@ struct bench_options {
 	bool no_gemm;		/* the same: k is then 0 */
 	uint32_t block_bytes;	/* 0: the planner's choice */
 	uint32_t workers;	/* as in struct t3_options */
+	uint32_t overlap;	/* enum bench_overlap */
 	uint32_t epochs;
 	uint32_t warmup;
 	uint32_t timeout_s;	/* of the whole run */
@@ -54,6 +55,13 @@ struct bench_options {
 	bool json;
 	bool list_shapes;
 	const struct t3_shape *shape;
+};
+
+/* Whether fused runs the collective inside the GEMM. */
+enum bench_overlap {
+	BENCH_OVERLAP_AUTO,	/* the warm-up does both and decides */
+	BENCH_OVERLAP_YES,
+	BENCH_OVERLAP_NO,
 };
 
 /**
@@ -79,17 +87,19 @@ struct bench_verdict {
  * @algorithm: that the planner took
  * @blocks: of this rank
  * @steps: of this rank
- * @overlap: see struct t3_plan_info
+ * @overlap: the collective runs inside the GEMM; else it comes after it, since
+ *	the planner, the user or the warm-up found that better
  * @in_steps: the GEMM without communication is fastest in steps
  * @moved_bytes: see struct t3_plan_info
  * @gemm_best: fastest warm-up of the GEMM: [0] in one call, [1] in steps; s
+ * @fused_best: fastest warm-up of both: [0] not overlapped, [1] overlapped; s
  * @copy_rate: bytes read and written a second by a plain copy, all ranks at once
  * @verdict: of the check
  * @failed: the rank gave up; @error says why
  * @error: a sentence
  *
  * Written by its rank only. Read by the parent after the rank has ended, and
- * by the other ranks (@gemm_best) after a barrier.
+ * by the other ranks (the bests) after a barrier.
  */
 struct bench_rank {
 	uint32_t engine;
@@ -100,6 +110,7 @@ struct bench_rank {
 	uint32_t in_steps;
 	uint64_t moved_bytes;
 	double gemm_best[2];
+	double fused_best[2];
 	double copy_rate;
 	struct bench_verdict verdict;
 	bool failed;

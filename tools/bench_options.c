@@ -21,7 +21,7 @@ const char *argp_program_version = "t3bench " STR(T3_VERSION_MAJOR) "."
 enum {
 	OPT_ENGINE = 0x100, OPT_OP, OPT_ALG, OPT_RANKS, OPT_DTYPE, OPT_EPOCHS,
 	OPT_WARMUP, OPT_CHECK, OPT_JSON, OPT_NO_GEMM, OPT_THREADS,
-	OPT_PROCESSES, OPT_BLOCK_BYTES, OPT_LAYOUT, OPT_WORKERS, OPT_BIND,
+	OPT_PROCESSES, OPT_BLOCK_BYTES, OPT_LAYOUT, OPT_WORKERS, OPT_BIND, OPT_OVERLAP,
 	OPT_TIMEOUT, OPT_SHAPE, OPT_LIST_SHAPES,
 };
 
@@ -37,6 +37,8 @@ static const struct argp_option options[] = {
 	{ "processes", OPT_PROCESSES, NULL, 0, "ranks are processes (default)", 1 },
 	{ "workers", OPT_WORKERS, "N", 0,
 	  "soft engine: a rank's threads beside the GEMM, auto or 0 to 64 (auto)", 1 },
+	{ "overlap", OPT_OVERLAP, "WHETHER", 0,
+	  "auto, yes or no; auto decides by the warm-up (auto)", 1 },
 	{ "bind", OPT_BIND, NULL, 0, "rank r stays on the r-th processor", 1 },
 	{ NULL, 0, NULL, 0, "The GEMM, C[M,N] = A[M,K] B[K,N] on each rank:", 2 },
 	{ "shape", OPT_SHAPE, "NAME", 0,
@@ -127,6 +129,13 @@ size_t bench_dtype_size(uint32_t dtype)
 	}
 }
 
+static const struct name overlaps[] = {
+	{ "auto", BENCH_OVERLAP_AUTO },
+	{ "yes", BENCH_OVERLAP_YES },
+	{ "no", BENCH_OVERLAP_NO },
+	{ NULL, 0 },
+};
+
 static uint32_t parse_name(struct argp_state *state, const char *option,
 			   const struct name *names, const char *arg)
 {
@@ -209,6 +218,9 @@ static error_t parse_what(int key, char *arg, struct argp_state *state)
 	case OPT_BLOCK_BYTES:
 		o->block_bytes = parse_number(state, "--block-bytes", arg, 0,
 					      T3_MAX_BLOCK_BYTES);
+		return 0;
+	case OPT_OVERLAP:
+		o->overlap = parse_name(state, "--overlap", overlaps, arg);
 		return 0;
 	case OPT_WORKERS:
 		if (!strcmp(arg, "auto")) {

@@ -6,6 +6,7 @@
  * machine does meanwhile falls on all alike.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,17 +55,13 @@ static void gemm(struct bench_job *job, bool in_steps)
 			bench_gemm(job, &rect);
 }
 
-/* Return: seconds of it in the GEMM; negative: failed. */
-static double fused(struct bench_job *job)
+/* Each step is reported when it is done. Return: seconds in the GEMM, or < 0. */
+static double produce_steps(struct bench_job *job)
 {
 	struct t3_rectangle rect;
 	double in_gemm = 0, start;
 	uint32_t i;
 
-	if (t3_arm(job->plan) < 0) {
-		bench_fail(job, "t3_arm: %s", t3_error());
-		return -1;
-	}
 	for (i = 0; !t3_plan_step(job->plan, i, &rect); i++) {
 		start = bench_now();
 		bench_gemm(job, &rect);
@@ -75,6 +72,35 @@ static double fused(struct bench_job *job)
 			return -1;
 		}
 	}
+	return in_gemm;
+}
+
+/* All is reported when all is done. */
+static double produce_whole(struct bench_job *job)
+{
+	double start = bench_now(), in_gemm;
+
+	gemm(job, job->record->in_steps);
+	in_gemm = bench_now() - start;
+	if (t3_produced_all(job->plan) < 0) {
+		bench_fail(job, "t3_produced_all: %s", t3_error());
+		return -1;
+	}
+	return in_gemm;
+}
+
+/* Return: seconds of it in the GEMM; negative: failed. */
+static double fused(struct bench_job *job, bool overlap)
+{
+	double in_gemm;
+
+	if (t3_arm(job->plan) < 0) {
+		bench_fail(job, "t3_arm: %s", t3_error());
+		return -1;
+	}
+	in_gemm = overlap ? produce_steps(job) : produce_whole(job);
+	if (in_gemm < 0)
+		return -1;
 	return wait_epoch(job) < 0 ? -1 : in_gemm;
 }
 
@@ -88,10 +114,8 @@ static void record(struct bench_job *job, enum bench_phase phase,
 			    job->rank) = seconds;
 }
 
-static void record_form(struct bench_job *job, bool in_steps, double seconds)
+static void record_best(double *best, double seconds)
 {
-	double *best = &job->record->gemm_best[in_steps];
-
 	if (!*best || seconds < *best)
 		*best = seconds;
 }
@@ -114,13 +138,13 @@ static bool time_gemm(struct bench_job *job, uint32_t epoch)
 			return false;
 		start = bench_now();
 		gemm(job, true);
-		record_form(job, true, bench_now() - start);
+		record_best(&job->record->gemm_best[1], bench_now() - start);
 	}
 	if (!start_phase(job))
 		return false;
 	start = bench_now();
 	gemm(job, in_steps);
-	record_form(job, in_steps, bench_now() - start);
+	record_best(&job->record->gemm_best[in_steps], bench_now() - start);
 	record(job, BENCH_GEMM, epoch, bench_now() - start);
 	return true;
 }
@@ -156,16 +180,17 @@ static bool time_sequential(struct bench_job *job, uint32_t epoch)
 	return true;
 }
 
-static bool time_fused(struct bench_job *job, uint32_t epoch)
+static bool run_fused(struct bench_job *job, uint32_t epoch, bool overlap)
 {
 	double start, in_gemm;
 
 	if (!start_phase(job))
 		return false;
 	start = bench_now();
-	in_gemm = fused(job);
+	in_gemm = fused(job, overlap);
 	if (in_gemm < 0)
 		return false;
+	record_best(&job->record->fused_best[overlap], bench_now() - start);
 	record(job, BENCH_FUSED, epoch, bench_now() - start);
 	record(job, BENCH_FUSED_GEMM, epoch, in_gemm);
 	if (job->options->check)
@@ -173,26 +198,58 @@ static bool time_fused(struct bench_job *job, uint32_t epoch)
 	return true;
 }
 
-/* Which form of the plain GEMM is faster? Where they differ, the slowest rank. */
-static bool choose_form(struct bench_job *job)
+static bool time_fused(struct bench_job *job, uint32_t epoch)
+{
+	/* Whether to overlap is found out by doing both. */
+	if (epoch < job->options->warmup &&
+	    job->options->overlap == BENCH_OVERLAP_AUTO &&
+	    !run_fused(job, epoch, !job->record->overlap))
+		return false;
+	return run_fused(job, epoch, job->record->overlap);
+}
+
+/* Which of two ways is faster? Where ranks differ, the slowest counts. */
+static bool second_is_faster(struct bench_job *job,
+			     double (*best_of)(const struct bench_rank *rank,
+					       uint32_t way))
 {
 	double slowest[2] = { 0 };
-	uint32_t r, form;
+	uint32_t r, way;
+
+	for (r = 0; r < job->options->ranks; r++)
+		for (way = 0; way < 2; way++)
+			slowest[way] = fmax(slowest[way],
+					    best_of(&job->control->rank[r], way));
+	return slowest[1] < slowest[0];
+}
+
+static double best_gemm(const struct bench_rank *rank, uint32_t way)
+{
+	return rank->gemm_best[way];
+}
+
+static double best_fused(const struct bench_rank *rank, uint32_t way)
+{
+	return rank->fused_best[way];
+}
+
+/* What the warm-up has taught; all ranks come to the same answers. */
+static bool choose(struct bench_job *job)
+{
+	bool in_steps, overlap;
 
 	if (!job->options->warmup)
 		return true;
 	if (!bench_barrier(job->control))
 		return false;
-	for (r = 0; r < job->options->ranks; r++)
-		for (form = 0; form < 2; form++)
-			if (job->control->rank[r].gemm_best[form] >
-			    slowest[form])
-				slowest[form] =
-					job->control->rank[r].gemm_best[form];
-	/* nobody may change gemm_best while another still reads it */
+	in_steps = second_is_faster(job, best_gemm);
+	overlap = second_is_faster(job, best_fused);
+	/* nobody may change its bests while another still reads them */
 	if (!bench_barrier(job->control))
 		return false;
-	job->record->in_steps = slowest[1] < slowest[0];
+	job->record->in_steps = in_steps;
+	if (job->options->overlap == BENCH_OVERLAP_AUTO)
+		job->record->overlap = overlap;
 	return true;
 }
 
@@ -221,7 +278,7 @@ static void epochs(struct bench_job *job)
 				return;
 			continue;
 		}
-		if ((e == o->warmup && !choose_form(job)) ||
+		if ((e == o->warmup && !choose(job)) ||
 		    !time_gemm(job, e) || !time_comm(job, e) ||
 		    !time_sequential(job, e) || !time_fused(job, e))
 			return;
@@ -313,7 +370,8 @@ static int make_plan(struct bench_job *job)
 	job->record->algorithm = job->info.algorithm;
 	job->record->blocks = job->info.blocks;
 	job->record->steps = job->info.steps;
-	job->record->overlap = job->info.overlap;
+	job->record->overlap = job->info.overlap &&
+			       job->options->overlap != BENCH_OVERLAP_NO;
 	job->record->moved_bytes = job->info.moved_bytes;
 	return 0;
 }

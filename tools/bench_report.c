@@ -273,7 +273,9 @@ static void report_gemm(struct bench_control *control, const struct results *r)
 	row_time("comm", t[BENCH_COMM], "the collective alone");
 	row_time("sequential", t[BENCH_SEQUENTIAL],
 		 "the GEMM, then the collective");
-	row_time("fused", t[BENCH_FUSED], "the collective inside the GEMM");
+	row_time("fused", t[BENCH_FUSED], control->rank[0].overlap ?
+		 "the collective inside the GEMM" :
+		 "not overlapped: the collective after the GEMM");
 	printf("\n");
 	printf("  %-12s %11.3f x             sequential / fused\n", "speedup",
 	       r->speedup);
@@ -332,8 +334,8 @@ static void report_table(const struct bench_options *o,
 	       "bytes moved", (double)r->moved_bytes / (1 << 20));
 	if (o->check)
 		report_verdicts(o, control, r);
-	if (!first->overlap && o->k)
-		printf("\n  the planner chose not to overlap\n");
+	if (!first->overlap && o->k && o->overlap == BENCH_OVERLAP_AUTO)
+		printf("\n  not overlapped: in the warm-up that was faster here\n");
 	else if (r->speedup < 1)
 		printf("\n  fused is slower than sequential: better not to overlap here\n");
 }
