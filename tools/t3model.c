@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine.h"
 #include "paper.h"
 #include "report.h"
+#include "results.h"
 #include "shapes.h"
 #include "svg.h"
 
@@ -25,6 +27,7 @@ const char *argp_program_version = "t3model " STR(T3_VERSION_MAJOR) "."
 enum {
 	OPT_MACHINE = 0x100, OPT_PAPER, OPT_JSON, OPT_SHAPE, OPT_RANKS,
 	OPT_DTYPE, OPT_NETWORKS, OPT_MACHINES, OPT_SHOW, OPT_SVG,
+	OPT_NODES, OPT_CALIBRATE, OPT_COMPARE,
 };
 
 static const struct argp_option options[] = {
@@ -38,6 +41,8 @@ static const struct argp_option options[] = {
 	{ NULL, 'k', "K", 0, "length of the dot products", 1 },
 	{ "ranks", OPT_RANKS, "N", 0,
 	  "2 to 4096 (the shape's, or the machine's)", 1 },
+	{ "nodes", OPT_NODES, "N", 0,
+	  "so many nodes of --ranks each, 1 to 4096, 4096 ranks in all (1)", 1 },
 	{ "dtype", OPT_DTYPE, "NAME", 0, "bf16, f16, f32 or f64 (bf16)", 1 },
 	{ NULL, 0, NULL, 0, "What is told:", 2 },
 	{ "paper", OPT_PAPER, NULL, 0, "the T3 paper's figures beside ours", 2 },
@@ -46,6 +51,10 @@ static const struct argp_option options[] = {
 	{ "json", OPT_JSON, NULL, 0, "print JSON", 2 },
 	{ "svg", OPT_SVG, "DIR", 0,
 	  "write charts to DIR: speedups, movement and the first shape's timeline", 2 },
+	{ "compare", OPT_COMPARE, "PATH", 0,
+	  "predictions beside the results in a JSON file, or a folder of them", 2 },
+	{ "calibrate", OPT_CALIBRATE, "FROM", 0,
+	  "print --machine's file fitted to the curves or results in a JSON file, or to this processor: cpu", 2 },
 	{ "machines", OPT_MACHINES, NULL, 0, "list the machines that are shipped", 2 },
 	{ "show", OPT_SHOW, NULL, 0, "print the machine's file", 2 },
 	{ 0 }
@@ -59,9 +68,11 @@ static const struct argp_option options[] = {
  * @n: likewise
  * @k: likewise
  * @ranks: likewise
+ * @nodes: 1: one
  * @dtype: T3_DTYPE_*
- * @mode: OPT_PAPER, OPT_NETWORKS, OPT_MACHINES, OPT_SHOW or 0
+ * @mode: the option that says what is told, or 0: sublayers
  * @json: print JSON
+ * @path: of --compare or --calibrate
  * @svg: directory for charts, or NULL
  */
 struct request {
@@ -71,9 +82,11 @@ struct request {
 	uint64_t n;
 	uint64_t k;
 	uint32_t ranks;
+	uint32_t nodes;
 	uint32_t dtype;
 	int mode;
 	bool json;
+	const char *path;
 	const char *svg;
 };
 
@@ -151,6 +164,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		r->ranks = (uint32_t)parse_number(state, "--ranks", arg, 2,
 						  MODEL_MAX_RANKS);
 		return 0;
+	case OPT_NODES:
+		r->nodes = (uint32_t)parse_number(state, "--nodes", arg, 1,
+						  MODEL_MAX_RANKS);
+		return 0;
 	case OPT_DTYPE:
 		r->dtype = parse_dtype(state, arg);
 		return 0;
@@ -159,6 +176,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_JSON:
 		r->json = true;
+		return 0;
+	case OPT_COMPARE:
+	case OPT_CALIBRATE:
+		r->path = arg;
+		r->mode = key;
 		return 0;
 	case OPT_PAPER:
 	case OPT_NETWORKS:
@@ -195,7 +217,7 @@ static size_t choose(const struct request *r, const struct model_machine *m,
 	if (r->m) {
 		line[0].sublayer = (struct model_sublayer) {
 			r->m, r->n, r->k, r->dtype,
-			r->ranks ? r->ranks : (uint32_t)m->ranks
+			r->ranks ? r->ranks : (uint32_t)m->ranks, r->nodes
 		};
 		snprintf(line[0].name, sizeof(line[0].name), "%llux%llux%llu/%u",
 			 (unsigned long long)r->m, (unsigned long long)r->n,
@@ -209,7 +231,7 @@ static size_t choose(const struct request *r, const struct model_machine *m,
 		if (one ? s != one : strcmp(set, "all") && strcmp(set, s->source))
 			continue;
 		line[n].sublayer = (struct model_sublayer) {
-			s->m, s->n, s->k, r->dtype, ranks
+			s->m, s->n, s->k, r->dtype, ranks, r->nodes
 		};
 		snprintf(line[n++].name, sizeof(line->name), "%s/%s/%u",
 			 s->model, s->sublayer, ranks);
@@ -250,6 +272,11 @@ static int run_sublayers(const struct request *r, const struct model_file *file)
 	if (!line)
 		return fail("no memory");
 	n = choose(r, &file->machine, line);
+	for (i = 0; i < n && !ret; i++)
+		if (line[i].sublayer.ranks * r->nodes > MODEL_MAX_RANKS)
+			ret = t3_fail(ERANGE, "--nodes is %u, with %u ranks allowed are 1 to %u",
+				      r->nodes, line[i].sublayer.ranks,
+				      MODEL_MAX_RANKS / line[i].sublayer.ranks);
 	for (i = 0; i < n && !ret; i++)
 		ret = model_ask(&line[i].answer, &file->machine,
 				&line[i].sublayer, r->svg && i == 0);
@@ -324,13 +351,65 @@ static int show(const struct model_file *file)
 	return 0;
 }
 
+static int run_compare(const struct request *r, const struct model_file *file)
+{
+	static struct model_results results;
+	char why[512];
+
+	if (model_results_read(&results, r->path, &file->machine, why,
+			       sizeof(why)))
+		return fail(why);
+	if (model_results_compare(&results, file, r->json))
+		return fail(t3_error());
+	if (!results.results)
+		fprintf(stderr, "t3model: no results in %s (%u files): nothing to compare\n",
+			r->path, results.files);
+	if (results.skipped)
+		fprintf(stderr, "t3model: %u results are of a kind that is not simulated\n",
+			results.skipped);
+	return 0;
+}
+
+static int get_curves(const struct request *r, const struct model_file *file,
+		      struct model_curves *curves, char *why, size_t bytes)
+{
+	static struct model_results results;
+	int ret;
+
+	if (!strcmp(r->path, "cpu")) {
+		snprintf(why, bytes, "--calibrate cpu: no memory");
+		return model_curves_measure(curves);
+	}
+	ret = model_results_read(&results, r->path, &file->machine, why, bytes);
+	if (ret)
+		return ret;
+	if (!results.results)
+		return model_curves_read(curves, r->path, why, bytes);
+	model_results_curves(&results, curves);
+	return 0;
+}
+
+static int run_calibrate(const struct request *r, struct model_file *file)
+{
+	static struct model_curves curves;
+	char why[512];
+
+	if (get_curves(r, file, &curves, why, sizeof(why)))
+		return fail(why);
+	if (model_curves_fit(file, &curves, stderr))
+		return fail(t3_error());
+	return show(file);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct argp argp = {
 		.options = options, .parser = parse,
 		.doc = "Simulates GEMMs with collectives on a machine that a file describes.",
 	};
-	struct request r = { .machine = "paper", .dtype = T3_DTYPE_BF16 };
+	struct request r = {
+		.machine = "paper", .dtype = T3_DTYPE_BF16, .nodes = 1,
+	};
 	static struct model_file file;
 	char why[512];
 
@@ -348,6 +427,10 @@ int main(int argc, char **argv)
 		return run_networks(&r, &file);
 	case OPT_SHOW:
 		return show(&file);
+	case OPT_COMPARE:
+		return run_compare(&r, &file);
+	case OPT_CALIBRATE:
+		return run_calibrate(&r, &file);
 	default:
 		return run_sublayers(&r, &file);
 	}

@@ -161,6 +161,8 @@ int model_gemm_make(struct model_gemm *gemm,
 	}
 	gemm->step = 2 * machine->tile_m * machine->tile_n * machine->tile_k /
 		     model_unit_rate(machine, m.element);
+	if (work->k * m.element % 16)
+		gemm->step /= machine->unaligned;
 	gemm->stages = (rank->tiles + units - 1) / units;
 	gemm->stage = calloc(gemm->stages, sizeof(*gemm->stage));
 	m.llc = model_llc_new(machine->llc, (uint32_t)machine->llc_ways,

@@ -36,6 +36,7 @@ enum model_policy {
  * @flops_f32: likewise
  * @flops_f64: likewise
  * @efficiency: of the main loop of a GEMM, 0 .. 1
+ * @unaligned: of that, where rows of K elements are no multiple of 16 bytes
  * @tile_m: rows of the output that a work-group makes
  * @tile_n: columns
  * @tile_k: length of one step of its main loop
@@ -60,6 +61,7 @@ enum model_policy {
  * @sum_rate: bytes a second that a unit adds, where memory does not
  * @sum_units: units that are taken from the GEMM for it
  * @sum_steal: share of a rank's GEMM that stands still while its sums run
+ * @comm_launch: time to start a collective that is no part of a GEMM
  * @copy_rate: bytes a second that a unit sends in a collective run by units
  * @net: bytes a second between nodes, for each rank and direction
  * @net_latency: likewise
@@ -76,6 +78,7 @@ struct model_machine {
 	double flops_f32;
 	double flops_f64;
 	double efficiency;
+	double unaligned;
 	double tile_m;
 	double tile_n;
 	double tile_k;
@@ -100,6 +103,7 @@ struct model_machine {
 	double sum_rate;
 	double sum_units;
 	double sum_steal;
+	double comm_launch;
 	double copy_rate;
 	double net;
 	double net_latency;

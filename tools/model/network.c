@@ -42,31 +42,13 @@ static int plain_gemm(double *sum, const struct model_machine *machine,
 		      const struct model_network *net, uint64_t m, uint64_t n,
 		      uint64_t k)
 {
-	struct model_sublayer s = { m, n, k, T3_DTYPE_BF16, net->ranks };
-	struct model_work work = model_work_of(machine, &s, T3_REDUCE_SCATTER);
-	struct model_run run = { .policy = MODEL_NO_CONTENTION, .alone = true };
-	struct model_gemm gemm;
-	struct model_result result;
-	struct model_plan plan;
-	int ret = model_plan_make(&plan, &work, (uint32_t)machine->tile_m,
-				  (uint32_t)machine->tile_n);
+	struct model_sublayer s = { m, n, k, T3_DTYPE_BF16, net->ranks, 1 };
+	double seconds;
+	int ret = model_gemm_ask(&seconds, machine, &s);
 
-	if (ret)
-		return ret;
-	ret = model_gemm_make(&gemm, machine, &work, &plan.rank[0],
-			      (uint32_t)machine->units, true);
-	if (!ret) {
-		run.gemm = &gemm;
-		ret = model_sim(&result, machine, &plan, &run);
-		model_gemm_free(&gemm);
-	}
-	model_plan_free(&plan);
-	if (ret)
-		return t3_fail(-ret, "model_estimate_make: a GEMM of %llu x %llu x %llu failed",
-			       (unsigned long long)m, (unsigned long long)n,
-			       (unsigned long long)k);
-	*sum += result.time;
-	return 0;
+	if (!ret)
+		*sum += seconds;
+	return ret;
 }
 
 /* Scores and weighted sums; forward, where all of the square is computed. */
@@ -126,7 +108,7 @@ static int add_sublayer(double *sum, const struct model_machine *machine,
 			const struct model_network *net, uint64_t k)
 {
 	struct model_sublayer s = {
-		net->tokens, net->hidden, k, T3_DTYPE_BF16, net->ranks
+		net->tokens, net->hidden, k, T3_DTYPE_BF16, net->ranks, 1
 	};
 	struct model_answer answer;
 	int ret = model_ask(&answer, machine, &s, false);

@@ -77,7 +77,7 @@ struct found {
 static struct model_sublayer sublayer_of(const struct t3_shape *shape)
 {
 	return (struct model_sublayer) {
-		shape->m, shape->n, shape->k, T3_DTYPE_BF16, shape->tp
+		shape->m, shape->n, shape->k, T3_DTYPE_BF16, shape->tp, 1
 	};
 }
 

@@ -209,7 +209,7 @@ static int from_planned(const struct model_maker *m, struct model_rank *rank,
 	copy_program(rank, from);
 	if (m->plan->work.fold)
 		ret = fold(m, rank, planned, number);
-	if (ret || m->request.op != T3_REDUCE_SCATTER || !m->plan->work.k)
+	if (ret || m->request.op == T3_ALL_GATHER || !m->plan->work.k)
 		return ret;
 	return model_tiles_make(m, rank, planned->step, planned->steps);
 }
@@ -377,6 +377,11 @@ static int check_work(const struct model_work *work)
 	if (work->ranks > T3_MAX_RANKS && !work->fold)
 		return t3_fail(ERANGE, CALL "ranks is %u, allowed are 1 to %u, and up to %u for folded rings",
 			       work->ranks, T3_MAX_RANKS, MODEL_MAX_RANKS);
+	if (work->op < T3_REDUCE_SCATTER || work->op > T3_ALL_REDUCE ||
+	    (work->fold && work->op == T3_ALL_REDUCE))
+		return t3_fail(EINVAL, CALL "op is %u, allowed are %u to %u, and %u not folded",
+			       work->op, T3_REDUCE_SCATTER, T3_ALL_REDUCE,
+			       T3_ALL_REDUCE);
 	if (work->rows > INT32_MAX || work->cols > INT32_MAX || !work->rows ||
 	    !work->cols)
 		return t3_fail(ERANGE, CALL "%llu x %llu elements, allowed are 1 to %d each",

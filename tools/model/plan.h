@@ -17,7 +17,7 @@
  * @cols: the other axis
  * @k: length of the dot products; 0: no GEMM
  * @dtype: T3_DTYPE_*
- * @op: enum t3_collective_op; not T3_ALL_TO_ALL
+ * @op: T3_REDUCE_SCATTER, T3_ALL_GATHER, or T3_ALL_REDUCE where not folded
  * @algorithm: T3_ALG_RING or T3_ALG_DIRECT
  * @ranks: 1 .. MODEL_MAX_RANKS; beyond T3_MAX_RANKS only rings
  * @layout: T3_ROW_MAJOR or T3_COL_MAJOR

@@ -161,6 +161,8 @@ static struct json_object *sublayer(const struct model_line *line)
 	json_object_object_add(j, "k", json_object_new_int64((int64_t)line->sublayer.k));
 	json_object_object_add(j, "ranks", json_object_new_int64(line->sublayer.ranks));
 	json_object_object_add(j, "simulated_ranks", json_object_new_int64(a->ranks));
+	json_object_object_add(j, "nodes", json_object_new_int64(line->sublayer.nodes));
+	put(j, "between_nodes_ms", a->nodes * 1e3);
 	for (v = 0; v < MODEL_VARIANTS; v++) {
 		put(ms, model_variant_name(v), a->time[v] * 1e3);
 		put(bytes, model_variant_name(v), a->bytes[v]);

@@ -198,8 +198,8 @@ static void free_room(struct sim *sim)
 		free(sim->rank[r].remotes.item);
 		free(sim->rank[r].engine.item);
 	}
-	/* attach() put the status words first, rank 0's tiles were the first. */
-	free(sim->core.status);
+	/* attach() put the states first, rank 0's tiles were the first. */
+	free(sim->core.state);
 	free(sim->core.tiles[0]);
 	free(sim->rank);
 	free(sim->left);

@@ -113,7 +113,8 @@ int model_svg_speedups(const char *path, const struct model_machine *machine,
 	size_t i, b;
 	FILE *f;
 
-	subtitle(under, sizeof(under), "GEMM, reduce-scatter and all-gather; 1 is one after the other", machine);
+	subtitle(under, sizeof(under),
+		 "GEMM, reduce-scatter and all-gather; 1 is one after the other", machine);
 	f = draw_begin(path, fmax(LEFT + width + 24, 560), TOP + TALL + BELOW,
 		       "Speedup of a sublayer over the plain sequence", under);
 	if (!f)
@@ -198,7 +199,9 @@ int model_svg_movement(const char *path, const struct model_machine *machine,
 	for (i = 0; i < lines; i++)
 		axis.high = fmax(axis.high, ceil(line[i].answer.bytes[MODEL_T3_MCA] /
 				 line[i].answer.bytes[MODEL_SEQUENTIAL] * 4) / 4);
-	subtitle(under, sizeof(under), "left: one after the other, 1 in all; right: T3-MCA; bytes of one rank's memory", machine);
+	subtitle(under, sizeof(under),
+		 "left: one after the other, 1 in all; right: T3-MCA; bytes of one rank's memory",
+		 machine);
 	f = draw_begin(path, fmax(LEFT + width + 24, 900), TOP + TALL + BELOW,
 		       "Data movement by cause", under);
 	if (!f)
@@ -351,7 +354,8 @@ int model_svg_timeline(const char *path, const struct model_machine *machine,
 	snprintf(title, sizeof(title), "%s over time: %.0f us become %.0f us",
 		 line->name, a->time[MODEL_SEQUENTIAL] * 1e6,
 		 a->time[MODEL_T3_MCA] * 1e6);
-	subtitle(under, sizeof(under), "rank 0; stores and transfers are coloured by shard", machine);
+	subtitle(under, sizeof(under),
+		 "rank 0; stores and transfers are coloured by shard", machine);
 	t.f = draw_begin(path, LEFT + NAMES + WIDE + 40, TOP + 6 * LANE + 60,
 			 title, under);
 	if (!t.f)

@@ -86,6 +86,27 @@ static int ask_gemm(struct asker *a, bool trace)
 	return simulate(&a->answer->gemm, a, &a->rs, &run);
 }
 
+int model_gemm_ask(double *seconds, const struct model_machine *machine,
+		   const struct model_sublayer *sublayer)
+{
+	struct model_answer answer = { .sum_units = 0 };
+	struct asker a = {
+		.answer = &answer, .machine = machine, .sublayer = sublayer,
+	};
+	struct model_work work = model_work_of(machine, sublayer,
+					       T3_REDUCE_SCATTER);
+	int ret;
+
+	ret = model_plan_make(&a.rs, &work, (uint32_t)machine->tile_m,
+			      (uint32_t)machine->tile_n);
+	if (!ret)
+		ret = ask_gemm(&a, false);
+	*seconds = answer.gemm.time;
+	model_gemm_free(&a.cached);
+	model_plan_free(&a.rs);
+	return ret;
+}
+
 static int ask_collectives(struct asker *a, bool trace)
 {
 	struct model_work work = model_work_of(a->machine, a->sublayer,
@@ -105,8 +126,8 @@ static int ask_collectives(struct asker *a, bool trace)
 		return ret;
 	ret = simulate(&a->answer->ag, a, &ag, &run);
 	model_plan_free(&ag);
-	a->answer->rs.time += a->machine->launch;
-	a->answer->ag.time += a->machine->launch;
+	a->answer->rs.time += a->machine->comm_launch;
+	a->answer->ag.time += a->machine->comm_launch;
 	if (ret)
 		return ret;
 	if (!a->machine->near_memory) {
@@ -202,6 +223,8 @@ static void conclude(struct model_answer *answer)
 	answer->time[MODEL_IDEAL] = fmax(gemm, rs) + ag;
 	answer->time[MODEL_IDEAL_NMC] = fmax(gemm, answer->rs_nmc.time) + ag;
 	for (v = 0; v < MODEL_VARIANTS; v++)
+		answer->time[v] += answer->nodes;
+	for (v = 0; v < MODEL_VARIANTS; v++)
 		answer->bytes[v] = plain;
 	answer->bytes[MODEL_IDEAL_NMC] =
 		model_traffic_bytes(&answer->gemm.traffic) +
@@ -210,6 +233,46 @@ static void conclude(struct model_answer *answer)
 		answer->bytes[v] = model_traffic_bytes(&answer->fused[v].traffic);
 	for (v = 0; v < MODEL_VARIANTS; v++)
 		answer->bytes[v] += model_traffic_bytes(&answer->ag.traffic);
+}
+
+/* A shard's ring over the nodes; rows that do not divide are rounded up. */
+static int ask_nodes(struct asker *a)
+{
+	const struct model_sublayer *s = a->sublayer;
+	struct model_machine between = *a->machine;
+	struct model_work work = a->rs.work;
+	struct model_run run = {
+		.carrier = MODEL_BY_UNITS, .policy = MODEL_NO_CONTENTION,
+	};
+	struct model_result result;
+	struct model_plan plan;
+	uint32_t op;
+	int ret = 0;
+
+	if (between.net < 1e8)
+		return t3_fail(EINVAL, "model_ask: nodes is %u, allowed is 1: %s has no net.rate",
+			       s->nodes, between.name);
+	between.topology = MODEL_RING;
+	between.link = between.net;
+	between.link_latency = between.net_latency;
+	work.rows = (work.rows + s->ranks * (uint64_t)s->nodes - 1) /
+		    (s->ranks * (uint64_t)s->nodes) * s->nodes;
+	work.k = 0;
+	work.ranks = s->nodes;
+	work.algorithm = T3_ALG_RING;
+	work.fold = true;
+	a->machine = &between;
+	for (op = T3_REDUCE_SCATTER; op <= T3_ALL_GATHER && !ret; op++) {
+		work.op = op;
+		ret = model_plan_make(&plan, &work, (uint32_t)between.tile_m,
+				      (uint32_t)between.tile_n);
+		if (ret)
+			return ret;
+		ret = simulate(&result, a, &plan, &run);
+		model_plan_free(&plan);
+		a->answer->nodes += result.time + between.comm_launch;
+	}
+	return ret;
 }
 
 int model_ask(struct model_answer *answer, const struct model_machine *machine,
@@ -233,6 +296,8 @@ int model_ask(struct model_answer *answer, const struct model_machine *machine,
 		ret = ask_collectives(&a, trace);
 	if (!ret)
 		ret = search_fused(&a, trace);
+	if (!ret && sublayer->nodes > 1)
+		ret = ask_nodes(&a);
 	if (!ret)
 		conclude(answer);
 	model_gemm_free(&a.cached);

@@ -24,7 +24,9 @@ enum model_variant {
  * @n: columns
  * @k: length of the dot products
  * @dtype: T3_DTYPE_*
- * @ranks: 2 .. MODEL_MAX_RANKS
+ * @ranks: 2 .. MODEL_MAX_RANKS; of one node
+ * @nodes: 0 or 1: one; else so many nodes, each rank reduces its shard over a
+ *	ring of those at its place in the other nodes, after the GEMM
  */
 struct model_sublayer {
 	uint64_t m;
@@ -32,6 +34,7 @@ struct model_sublayer {
 	uint64_t k;
 	uint32_t dtype;
 	uint32_t ranks;
+	uint32_t nodes;
 };
 
 /**
@@ -41,8 +44,9 @@ struct model_sublayer {
  * @rs_nmc: the same where memory adds; its time is @rs.time where it does not
  * @ag: the all-gather alone
  * @fused: GEMM with reduce-scatter, MODEL_T3 and MODEL_T3_MCA only
- * @time: seconds, all-gather included
- * @bytes: of a rank's memory, all-gather included
+ * @nodes: seconds of reduce-scatter and all-gather between nodes, 0: one node
+ * @time: seconds, all-gather and what is between nodes included
+ * @bytes: of a rank's memory, all-gather included, between nodes not
  * @ranks: how many were simulated; 1: one stood for all
  * @sum_units: units that the sums of the fused variants had
  */
@@ -52,6 +56,7 @@ struct model_answer {
 	struct model_result rs_nmc;
 	struct model_result ag;
 	struct model_result fused[MODEL_VARIANTS];
+	double nodes;
 	double time[MODEL_VARIANTS];
 	double bytes[MODEL_VARIANTS];
 	uint32_t ranks;
@@ -72,6 +77,17 @@ int model_ask(struct model_answer *answer, const struct model_machine *machine,
 
 /* Free what model_ask() allocated. */
 void model_answer_free(struct model_answer *answer);
+
+/**
+ * model_gemm_ask - simulate a GEMM alone
+ * @seconds: out
+ * @machine: where
+ * @sublayer: what
+ *
+ * Return: 0 or a negative errno, with t3_error()'s sentence.
+ */
+int model_gemm_ask(double *seconds, const struct model_machine *machine,
+		   const struct model_sublayer *sublayer);
 
 /* The work that model_ask() plans; @op is T3_REDUCE_SCATTER or T3_ALL_GATHER. */
 struct model_work model_work_of(const struct model_machine *machine,
