@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only OR MIT
+#
+# The gpu engine's plan compiler, played back without a GPU. What needs a GPU is
+# under tests/bench/gpu and run by hand (Documentation/gpu-engine.rst).
+
+GPUT := $(B)/tests/gpu
+GPUT_SRC := tests/gpu/test_compile.c tests/gpu/record.c lib/gpu/compile.c \
+	lib/gpu/submit.c $(wildcard lib/planner*.c) lib/error.c \
+	kernel/core/graph.c kernel/core/grid.c kernel/core/program.c
+GPUT_FLAGS_san := -fsanitize=address,undefined -fno-sanitize-recover=all -O1
+
+$(GPUT)/compile: GPUT_FLAGS :=
+$(GPUT)/compile_san: GPUT_FLAGS := $(GPUT_FLAGS_san)
+$(GPUT)/compile $(GPUT)/compile_san: $(GPUT_SRC) $(wildcard tests/gpu/*.[h] \
+		tests/gpu/*.inc lib/gpu/*.h kernel/core/*.h lib/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_T3) -Ilib -Ilib/gpu $(GPUT_FLAGS) $(GPUT_SRC) -o $@ \
+		$(LDFLAGS) -lcmocka
+
+CHECK_SUITES += $(GPUT)/compile $(GPUT)/compile_san
