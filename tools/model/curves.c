@@ -391,7 +391,7 @@ int model_curves_fit(struct model_file *file, const struct model_curves *curves,
 		fprintf(log, "dram.rate = %s\n", text);
 	}
 	if (curves->copies == 1 || curves->collectives == 1)
-		return t3_fail(EINVAL, "model_curves_fit: a curve of transfers has 1 point, allowed are 2 or more");
+		return t3_fail(EINVAL, "a curve of transfers has 1 point, allowed are 2 or more");
 	if (curves->copies)
 		fit_copy(file, curves, curves->copy, curves->copies,
 			 "dma.fixed", &file->machine.dma_fixed, log);

@@ -12,7 +12,7 @@ struct json_object *model_json_read(const char *path, char *why, size_t bytes)
 	struct json_object *j = json_object_from_file(path);
 
 	if (!j)
-		snprintf(why, bytes, "%s", json_util_get_last_err());
+		snprintf(why, bytes, "%s: %s", path, json_util_get_last_err());
 	return j;
 }
 

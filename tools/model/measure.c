@@ -16,7 +16,7 @@
 /* Larger than any last-level cache's share. */
 #define AREA	(64u << 20)
 
-#define REPEATS	5
+#define REPEATS	9
 
 static double now(void)
 {
@@ -71,7 +71,7 @@ static void measure_sum(struct model_curves *c, float *a, float *b)
 	const void *src[2] = { a, b };
 	size_t bytes;
 
-	for (bytes = 1 << 18; bytes <= AREA; bytes <<= 2) {
+	for (bytes = 4 << 20; bytes <= AREA; bytes <<= 1) {
 		double best = 0, begin;
 		int i;
 

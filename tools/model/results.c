@@ -364,7 +364,7 @@ int model_results_compare(const struct model_results *results,
 	struct json_object *list = json ? json_object_new_array() : NULL;
 	struct errors *errors = calloc(1, sizeof(*errors));
 	uint32_t i;
-	int ret = errors ? 0 : t3_fail(ENOMEM, "model_results_compare: no memory");
+	int ret = errors ? 0 : t3_fail(ENOMEM, "no memory to compare results");
 
 	if (!json && results->results)
 		printf("t3model: ms: measured, predicted, error\n\n%-44s | %-25s | %-25s | %-25s | %-25s\n",
