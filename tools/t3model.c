@@ -54,7 +54,7 @@ static const struct argp_option options[] = {
 	{ "compare", OPT_COMPARE, "PATH", 0,
 	  "predictions beside the results in a JSON file, or a folder of them", 2 },
 	{ "calibrate", OPT_CALIBRATE, "FROM", 0,
-	  "print --machine's file fitted to curves or results in JSON, or to this processor: cpu", 2 },
+	  "print --machine's file, fitted to curves or results in JSON, or to this cpu", 2 },
 	{ "machines", OPT_MACHINES, NULL, 0, "list the machines that are shipped", 2 },
 	{ "show", OPT_SHOW, NULL, 0, "print the machine's file", 2 },
 	{ 0 }

@@ -20,6 +20,7 @@
 #include "queue.h"
 #include "variants.h"
 
+#define NEARLY	(1 / 1e9)
 #define COUNT(a)	(sizeof(a) / sizeof((a)[0]))
 
 static struct model_file paper;
@@ -59,28 +60,94 @@ struct refusal {
 };
 
 static const struct refusal refusals[] = {
-	{ NULL, "speed = 3 # s", "f:26: there is no key \"speed\"" },
-	{ NULL, "ranks = 3 # s", "f:26: ranks is given twice, first in line 2" },
-	{ NULL, "name = y", "f:26: name is given twice" },
-	{ NULL, "nonsense", "f:26: \"nonsense\" is not \"key = value\"" },
-	{ NULL, "tracker.entries = 3", "f:26: tracker.entries has no source: \"# where it comes from\" must follow" },
-	{ NULL, "tracker.entries = -1 # s", "f:26: tracker.entries is -1, allowed are 0 to 1e+07" },
-	{ "name", "name = two words", "f:1: name is \"two words\", allowed is one word of up to 63 letters" },
-	{ "name", "", "f:26: name is missing" },
-	{ "ranks", "ranks = 2.5 # s", "f:2: ranks is 2.5, allowed are whole numbers" },
-	{ "ranks", "ranks = 0 # s", "f:2: ranks is 0, allowed are 1 to 4096" },
-	{ "ranks", "ranks = nan # s", "f:2: ranks is \"nan\", not a number" },
-	{ "ranks", "ranks = # s", "f:2: ranks is \"\", not a number" },
-	{ "ranks", "", "f:26: ranks is missing" },
-	{ "compute.clock", "compute.clock = 1 MHz # s", "f:4: compute.clock has the unit \"MHz\", it takes \"GHz\"" },
-	{ "compute.clock", "compute.clock = 1 # s", "f:4: compute.clock has the unit \"\", it takes \"GHz\"" },
-	{ "compute.clock", "compute.clock = 1e999 GHz # s", "f:4: compute.clock is \"1e999 GHz\", not a number" },
-	{ "compute.eff", "compute.efficiency = 101 % # s", "f:7: compute.efficiency is 101, allowed are 1 to 100 %" },
-	{ "link.topology", "link.topology = torus # s", "f:19: link.topology is \"torus\", allowed are ring, full, switch, pcie, shared" },
-	{ "dram.near", "dram.near-memory = maybe # s", "f:18: dram.near-memory is \"maybe\", allowed are no, yes" },
-	{ "dram.near", "dram.near-memory = no # s", "f:26: sum.rate is missing: dram.near-memory is \"no\", so units add" },
-	{ NULL, "sum.units = 4 # s", "f:27: sum.units is 4, allowed are fewer than compute.units, 4" },
-	{ NULL, "sum.units = 1 # s", "f:27: sum.units is 1, allowed is 0 where dram.near-memory is \"yes\"" },
+	{
+		NULL, "speed = 3 # s",
+		"f:26: there is no key \"speed\"",
+	},
+	{
+		NULL, "ranks = 3 # s",
+		"f:26: ranks is given twice, first in line 2",
+	},
+	{
+		NULL, "name = y",
+		"f:26: name is given twice",
+	},
+	{
+		NULL, "nonsense",
+		"f:26: \"nonsense\" is not \"key = value\"",
+	},
+	{
+		NULL, "tracker.entries = 3",
+		"f:26: tracker.entries has no source: \"# where it comes from\" must follow",
+	},
+	{
+		NULL, "tracker.entries = -1 # s",
+		"f:26: tracker.entries is -1, allowed are 0 to 1e+07",
+	},
+	{
+		"name", "name = two words",
+		"f:1: name is \"two words\", allowed is one word of up to 63 letters",
+	},
+	{
+		"name", "",
+		"f:26: name is missing",
+	},
+	{
+		"ranks", "ranks = 2.5 # s",
+		"f:2: ranks is 2.5, allowed are whole numbers",
+	},
+	{
+		"ranks", "ranks = 0 # s",
+		"f:2: ranks is 0, allowed are 1 to 4096",
+	},
+	{
+		"ranks", "ranks = nan # s",
+		"f:2: ranks is \"nan\", not a number",
+	},
+	{
+		"ranks", "ranks = # s",
+		"f:2: ranks is \"\", not a number",
+	},
+	{
+		"ranks", "",
+		"f:26: ranks is missing",
+	},
+	{
+		"compute.clock", "compute.clock = 1 MHz # s",
+		"f:4: compute.clock has the unit \"MHz\", it takes \"GHz\"",
+	},
+	{
+		"compute.clock", "compute.clock = 1 # s",
+		"f:4: compute.clock has the unit \"\", it takes \"GHz\"",
+	},
+	{
+		"compute.clock", "compute.clock = 1e999 GHz # s",
+		"f:4: compute.clock is \"1e999 GHz\", not a number",
+	},
+	{
+		"compute.eff", "compute.efficiency = 101 % # s",
+		"f:7: compute.efficiency is 101, allowed are 1 to 100 %",
+	},
+	{
+		"link.topology", "link.topology = torus # s",
+		"f:19: link.topology is \"torus\", allowed are ring, full, switch, pcie, shared",
+	},
+	{
+		"dram.near", "dram.near-memory = maybe # s",
+		"f:18: dram.near-memory is \"maybe\", allowed are no, yes",
+	},
+	{
+		"dram.near", "dram.near-memory = no # s",
+		"f:26: sum.rate is missing: dram.near-memory is \"no\", so units add",
+	},
+	{
+		NULL, "sum.units = 4 # s",
+		"f:27: sum.units is 4, allowed are fewer than compute.units, 4",
+	},
+	{
+		NULL, "sum.units = 1 # s",
+		"f:27: sum.units is 1, allowed is 0 where dram.near-memory is \"yes\"",
+	},
 };
 
 static char *spoiled(const struct refusal *refusal)
@@ -202,7 +269,7 @@ static void test_cache(void **state)
 
 	(void)state;
 	assert_true(model_llc_use(llc, 0, 10) == 1);
-	assert_true(model_llc_use(llc, 0, 10) < 1e-9);
+	assert_true(model_llc_use(llc, 0, 10) < NEARLY);
 	/* 300 bytes in turn stay, 3000 bytes in turn do not. */
 	for (round = 0, gone = 0; round < 3; round++)
 		for (i = 0; i < 30; i++)
@@ -372,7 +439,7 @@ static void test_fold_time(void **state)
 	assert_int_equal(model_sim(&all, &paper.machine, &plan, &run), 0);
 	model_plan_free(&plan);
 	model_gemm_free(&gemm);
-	assert_true(fabs(all.time / one.time - 1) < 1e-9);
+	assert_true(fabs(all.time / one.time - 1) < NEARLY);
 	assert_true(all.traffic.comm_read == one.traffic.comm_read);
 	assert_true(all.traffic.link_out == one.traffic.link_out);
 	assert_int_equal(all.updates, 4 * one.updates);
@@ -430,7 +497,7 @@ static void check_order(const struct model_answer *a, double link,
 	uint32_t v;
 
 	/* Memory that compute has first is no slower for it. */
-	assert_true(a->fused[MODEL_T3_MCA].gemm <= a->fused[MODEL_T3].gemm * (1 + 1e-9));
+	assert_true(a->fused[MODEL_T3_MCA].gemm <= a->fused[MODEL_T3].gemm * (1 + NEARLY));
 	for (v = MODEL_T3; v <= MODEL_T3_MCA; v++) {
 		assert_true(a->fused[v].time >= limit);
 		assert_true(a->fused[v].time >= a->fused[v].gemm);
@@ -441,7 +508,7 @@ static void check_order(const struct model_answer *a, double link,
 	assert_true(a->rs_nmc.time <= a->rs.time);
 	/* Reads that outputs no longer displace can only be fewer. */
 	assert_true(a->fused[MODEL_T3].traffic.gemm_read <=
-		    a->gemm.traffic.gemm_read * (1 + 1e-9));
+		    a->gemm.traffic.gemm_read * (1 + NEARLY));
 }
 
 static void test_laws(void **state)
@@ -524,6 +591,25 @@ static void test_direction(void **state)
 	assert_true(b.rs.time == a.rs.time);
 }
 
+/* Round robin: half of memory for each that wants it. Compute first: all. */
+static void test_policies(void **state)
+{
+	struct model_sublayer s = { 8192, 4096, 64, T3_DTYPE_BF16, 8, 1 };
+	struct model_machine m = paper.machine;
+	struct model_answer a;
+
+	(void)state;
+	/* Transfers that could fill memory alone, and a GEMM that needs it. */
+	m.link *= 10;
+	m.dram_queue = 1;
+	m.starve = 0.01;
+	assert_int_equal(model_ask(&a, &m, &s, false), 0);
+	assert_true(a.fused[MODEL_T3].gemm > 1.2 * a.gemm.time);
+	assert_true(a.fused[MODEL_T3].gemm < 2.2 * a.gemm.time);
+	assert_true(a.fused[MODEL_T3_MCA].gemm < a.fused[MODEL_T3].gemm);
+	model_answer_free(&a);
+}
+
 static void test_nodes(void **state)
 {
 	struct model_sublayer s = { 1024, 1024, 256, T3_DTYPE_BF16, 4, 3 };
@@ -538,7 +624,7 @@ static void test_nodes(void **state)
 	assert_true(a.nodes > 2 * 2. / 3 * 1024 * 1024 * 2 / 4 / m.net);
 	s.nodes = 1;
 	assert_int_equal(model_ask(&b, &m, &s, false), 0);
-	assert_true(fabs(a.time[MODEL_T3] - b.time[MODEL_T3] - a.nodes) < 1e-12);
+	assert_true(fabs(a.time[MODEL_T3] - b.time[MODEL_T3] - a.nodes) < NEARLY / 1000);
 }
 
 static void test_refused_work(void **state)
@@ -569,6 +655,7 @@ int main(void)
 		cmocka_unit_test(test_determinism),
 		cmocka_unit_test(test_machines),
 		cmocka_unit_test(test_direction),
+		cmocka_unit_test(test_policies),
 		cmocka_unit_test(test_nodes),
 		cmocka_unit_test(test_refused_work),
 	};
