@@ -9,6 +9,7 @@
 #include <linux/uaccess.h>
 
 #include "t3.h"
+#include "trace.h"
 
 /* An epoch of the part is armed, has not retired, and may still. */
 bool t3_part_running(const struct t3_part *part)
@@ -129,6 +130,8 @@ static int arm_machine(struct t3_member *member, struct t3_part *part,
 
 	WRITE_ONCE(plan->progress, jiffies);
 	ret = t3_machine_arm(&plan->machine, part->rank, epoch, &block);
+	if (!ret)
+		trace_t3_arm(plan, part->rank, *epoch);
 	if (ret == -EOWNERDEAD)
 		return t3_group_error(member->group) ?: -EIO;
 	if (ret == -EBUSY)
@@ -215,6 +218,7 @@ static int notify_one(struct t3_member *member, struct t3_part *part,
 		return -ERANGE;
 	}
 	block = array_index_nospec(block, part->prog.blocks);
+	trace_t3_tile(plan, part->rank, block, entry->tiles);
 	if (entry->tiles) {
 		ret = t3_machine_tiles(m, part->rank, block, entry->tiles);
 	} else if (part->prog.block[block].flags & T3_BLOCK_PRODUCED &&

@@ -6,8 +6,10 @@
 
 #include <linux/poll.h>
 #include <linux/sched/task.h>
+#include <linux/seq_file.h>
 
 #include "t3.h"
+#include "trace.h"
 
 void t3_group_get(struct t3_group *group)
 {
@@ -20,6 +22,7 @@ static void group_free(struct kref *ref)
 
 	/* The last member to leave has stopped them. */
 	WARN_ON(group->poller || delayed_work_pending(&group->watchdog));
+	t3_dump_remove(group);
 	put_task_struct(group->creator);
 	mutex_destroy(&group->lock);
 	kfree(group);
@@ -79,6 +82,8 @@ bool t3_group_break(struct t3_group *group, u64 cause)
 
 	if (t3_cmpxchg64(&group->broken, 0, cause))
 		return false;
+	trace_t3_break(group, cause);
+	t3_counted_break(t3_cause_error(cause));
 	spin_lock_irqsave(&group->live_lock, irqs);
 	list_for_each_entry(plan, &group->live, live)
 		plan_break(plan, cause);
@@ -267,9 +272,27 @@ static int group_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+#ifdef CONFIG_PROC_FS
+static void group_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct t3_group *group = file->private_data;
+
+	seq_printf(m, "t3-group:\t%u\n", group->id);
+	seq_printf(m, "t3-ranks:\t%u\n", group->ranks);
+	seq_printf(m, "t3-joined:\t0x%llx\n", READ_ONCE(group->joined));
+	seq_printf(m, "t3-left:\t0x%llx\n", READ_ONCE(group->left));
+	seq_printf(m, "t3-watchdog:\t%u ms\n", READ_ONCE(group->watchdog_ms));
+	seq_printf(m, "t3-broken:\t%u\n",
+		   t3_cause_error(t3_group_cause(group)));
+}
+#endif
+
 static const struct file_operations group_fops = {
 	.owner = THIS_MODULE,
 	.release = group_release,
+#ifdef CONFIG_PROC_FS
+	.show_fdinfo = group_fdinfo,
+#endif
 	.unlocked_ioctl = group_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.llseek = noop_llseek,
@@ -277,7 +300,6 @@ static const struct file_operations group_fops = {
 
 static struct t3_group *group_alloc(u32 ranks, u32 watchdog_ms)
 {
-	static atomic_t last_id;
 	struct t3_group *group;
 	u32 r;
 
@@ -285,7 +307,6 @@ static struct t3_group *group_alloc(u32 ranks, u32 watchdog_ms)
 	if (!group)
 		return NULL;
 	kref_init(&group->ref);
-	group->id = atomic_inc_return(&last_id);
 	group->ranks = ranks;
 	group->watchdog_ms = watchdog_or_default(watchdog_ms);
 	mutex_init(&group->lock);
@@ -299,6 +320,7 @@ static struct t3_group *group_alloc(u32 ranks, u32 watchdog_ms)
 	INIT_DELAYED_WORK(&group->watchdog, t3_watchdog);
 	INIT_WORK(&group->stale_work, t3_stale_work);
 	INIT_WORK(&group->broken_work, broken_work);
+	t3_dump_add(group);
 	return group;
 }
 

@@ -13,30 +13,6 @@
 
 #include "t3.h"
 
-unsigned int t3_poll_us = 20;
-module_param_named(poll_us, t3_poll_us, uint, 0644);
-MODULE_PARM_DESC(poll_us, "microseconds that a group's poller spins after it found something (20)");
-
-unsigned int t3_poll_max_us = 1000;
-module_param_named(poll_max_us, t3_poll_max_us, uint, 0644);
-MODULE_PARM_DESC(poll_max_us, "longest sleep, in microseconds, of a poller that has silent producers (1000)");
-
-unsigned int t3_inline_max_bytes = 1 << 20;
-module_param_named(inline_max_bytes, t3_inline_max_bytes, uint, 0644);
-MODULE_PARM_DESC(inline_max_bytes, "bytes that one T3_NOTIFY moves itself before workers do the rest (1048576)");
-
-unsigned int t3_watchdog_ms = 30000;
-module_param_named(watchdog_ms, t3_watchdog_ms, uint, 0644);
-MODULE_PARM_DESC(watchdog_ms, "a group's watchdog where it asks for none, in milliseconds (30000)");
-
-unsigned int t3_watchdog_max_ms = 600000;
-module_param_named(watchdog_max_ms, t3_watchdog_max_ms, uint, 0644);
-MODULE_PARM_DESC(watchdog_max_ms, "the longest watchdog that a group may ask for, in milliseconds (600000)");
-
-unsigned int t3_max_pinned_mb;
-module_param_named(max_pinned_mb, t3_max_pinned_mb, uint, 0644);
-MODULE_PARM_DESC(max_pinned_mb, "MiB that one address space may have pinned, privileged or not; 0: RLIMIT_MEMLOCK alone decides (0)");
-
 struct workqueue_struct *t3_wq;
 
 /**
@@ -191,6 +167,7 @@ static struct miscdevice device = {
 	.minor = MISC_DYNAMIC_MINOR,
 	.name = "t3",
 	.fops = &device_fops,
+	.groups = t3_device_groups,
 	.mode = 0660,
 };
 
@@ -201,15 +178,19 @@ static int __init t3_init(void)
 	t3_wq = alloc_workqueue("t3", WQ_UNBOUND | WQ_SYSFS, 0);
 	if (!t3_wq)
 		return -ENOMEM;
+	t3_dump_init();
 	ret = misc_register(&device);
-	if (ret)
+	if (ret) {
+		t3_dump_exit();
 		destroy_workqueue(t3_wq);
+	}
 	return ret;
 }
 
 static void __exit t3_exit(void)
 {
 	misc_deregister(&device);
+	t3_dump_exit();
 	/* No file is left; what is queued holds the last references. */
 	destroy_workqueue(t3_wq);
 }

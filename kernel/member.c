@@ -8,6 +8,7 @@
 #include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/sched/mm.h>
+#include <linux/seq_file.h>
 
 #include "t3.h"
 
@@ -263,9 +264,53 @@ static int member_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+#ifdef CONFIG_PROC_FS
+/* Caller holds member->lock. */
+static void fdinfo_locked(struct seq_file *m, struct t3_member *member)
+{
+	struct t3_region *region;
+	unsigned long id;
+	u64 pages = 0;
+	u32 n = 0, slot;
+
+	xa_for_each(&member->regions, id, region) {
+		pages += region->npages;
+		n++;
+	}
+	seq_printf(m, "t3-regions:\t%u\n", n);
+	seq_printf(m, "t3-memory-pinned:\t%llu KiB\n",
+		   pages << (PAGE_SHIFT - 10));
+	for (slot = 0; slot < T3_MAX_PLANS; slot++) {
+		const struct t3_part *part = member->part[slot];
+
+		if (!part || t3_plan_state(part->plan) != T3_PLAN_LIVE)
+			continue;
+		seq_printf(m, "t3-plan-%u:\tarmed %u retired %u\n", slot,
+			   t3_machine_armed(&part->plan->machine, part->rank),
+			   t3_part_retired(part));
+	}
+}
+
+static void member_fdinfo(struct seq_file *m, struct file *file)
+{
+	struct t3_member *member = file->private_data;
+
+	seq_printf(m, "t3-group:\t%u\n", member->group->id);
+	seq_printf(m, "t3-rank:\t%u\n", member->rank);
+	seq_printf(m, "t3-left:\t%u\n", READ_ONCE(member->left));
+	if (mutex_lock_killable(&member->lock))
+		return;
+	fdinfo_locked(m, member);
+	mutex_unlock(&member->lock);
+}
+#endif
+
 static const struct file_operations member_fops = {
 	.owner = THIS_MODULE,
 	.release = member_release,
+#ifdef CONFIG_PROC_FS
+	.show_fdinfo = member_fdinfo,
+#endif
 	.unlocked_ioctl = member_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
 	.poll = member_poll,

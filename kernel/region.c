@@ -131,6 +131,7 @@ static int charge(struct t3_member *member, struct mm_struct *mm,
 		t3_say(member, "REGION_ADD: %llu KiB would be pinned, the module's max_pinned_mb is %u",
 		       now << (PAGE_SHIFT - 10), t3_max_pinned_mb);
 	} else {
+		t3_counted_pinned(npages);
 		return 0;
 	}
 	atomic64_sub(npages, &mm->pinned_vm);
@@ -140,6 +141,7 @@ static int charge(struct t3_member *member, struct mm_struct *mm,
 static void uncharge(struct mm_struct *mm, unsigned long npages)
 {
 	atomic64_sub(npages, &mm->pinned_vm);
+	t3_counted_pinned(-(long)npages);
 }
 
 /* --- the notifier --------------------------------------------------------- */

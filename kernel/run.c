@@ -11,6 +11,7 @@
 #include "fp_env.h"
 #include "reduce.h"
 #include "t3.h"
+#include "trace.h"
 
 #define FPU_BYTES	(16 << 10)	/* of destination in one FPU section */
 #define FPU_RUNS	256		/* pieces in one FPU section */
@@ -200,9 +201,10 @@ static u64 run_section(struct t3_plan *plan, struct t3_exec *x, u32 trigger,
 /*
  * Runs a trigger from where it stands. A walk is kept in the plan, so that
  * whoever takes an interrupted trigger next goes on and never begins again.
+ * *@moved: bytes so far, from 0.
  */
 static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
-				u32 trigger, u64 *budget)
+				u32 trigger, u64 *budget, u64 *moved)
 {
 	const struct t3_action *action = &plan->graph.action[trigger];
 	struct t3_walk *w = &plan->walk[trigger];
@@ -217,21 +219,35 @@ static enum outcome run_trigger(struct t3_plan *plan, struct t3_exec *x,
 		t3_walk_start(w, rect.rows,
 			      (u64)rect.cols * t3_dtype_size(dtype),
 			      x->operand, x->lanes);
-	while (!done) {
-		if (!*budget) {
-			t3_ready_push(plan->ready, plan->ready_mask, trigger);
-			return PARKED;
-		}
+	while (*budget) {
 		bytes = run_section(plan, x, trigger, dtype, &done);
 		if (!bytes)
 			return BROKEN;
+		*moved += bytes;
 		*budget -= min(*budget, bytes);
 		cond_resched();
+		if (done)
+			return DONE;
 	}
-	return DONE;
+	t3_ready_push(plan->ready, plan->ready_mask, trigger);
+	return PARKED;
 }
 
 /* --- executors ------------------------------------------------------------ */
+
+static enum outcome run_one(struct t3_plan *plan, struct t3_exec *x,
+			    u32 trigger, u64 *budget)
+{
+	enum outcome outcome;
+	u64 moved = 0;
+
+	trace_t3_trigger_start(plan, trigger, 0);
+	outcome = run_trigger(plan, x, trigger, budget, &moved);
+	trace_t3_trigger_end(plan, trigger, moved);
+	t3_counted(T3_COUNT_BYTES_CPU, moved);
+	t3_counted(T3_COUNT_TRIGGERS, outcome == DONE);
+	return outcome;
+}
 
 static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
 {
@@ -242,7 +258,7 @@ static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
 		/* More than one is ready: others may help. */
 		if (t3_ready_any(plan->ready))
 			t3_plan_kick(plan);
-		if (run_trigger(plan, x, trigger, budget) != DONE)
+		if (run_one(plan, x, trigger, budget) != DONE)
 			break;
 	}
 }
@@ -282,7 +298,8 @@ void t3_plan_kick(struct t3_plan *plan)
 
 	if (!t3_ready_any(plan->ready))
 		return;
-	n = (u32)atomic_inc_return(&plan->next) % plan->workers;
+	n = (u32)atomic_inc_return(&plan->next) %
+	    min(plan->workers, READ_ONCE(t3_workers));
 	kref_get(&plan->ref);
 	if (!queue_work(t3_wq, &plan->worker[n].work))
 		t3_plan_put(plan);
@@ -337,6 +354,7 @@ static void ready(struct t3_machine *m, u32 trigger)
 {
 	struct t3_plan *plan = machine_plan(m);
 
+	trace_t3_trigger_ready(plan, trigger, 0);
 	t3_ready_push(plan->ready, plan->ready_mask, trigger);
 }
 
@@ -344,6 +362,8 @@ static void retired(struct t3_machine *m, u32 rank, u32 epoch)
 {
 	struct t3_plan *plan = machine_plan(m);
 
+	trace_t3_retire(plan, rank, epoch);
+	t3_counted(T3_COUNT_EPOCHS, 1);
 	/* Pairs with the acquire of whoever reads the page. */
 	smp_store_release(&t3_part_status(plan->part[rank])->retired, epoch);
 	wake_up_all(&plan->group->rank_wait[rank]);
@@ -351,7 +371,10 @@ static void retired(struct t3_machine *m, u32 rank, u32 epoch)
 
 static void updated(struct t3_machine *m, u32 rank, u32 block)
 {
-	WRITE_ONCE(machine_plan(m)->progress, jiffies);
+	struct t3_plan *plan = machine_plan(m);
+
+	trace_t3_block(plan, rank, block, READ_ONCE(m->count[rank][block]));
+	WRITE_ONCE(plan->progress, jiffies);
 }
 
 const struct t3_machine_ops t3_plan_ops = {

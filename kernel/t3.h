@@ -37,6 +37,7 @@
 
 #include <linux/t3.h>
 
+#include "knobs.h"
 #include "machine.h"
 #include "program.h"
 #include "ready.h"
@@ -57,14 +58,6 @@
 #define T3_MMAP_SHIFT	20
 #define T3_MMAP_TILES	0
 #define T3_MMAP_STATUS	1
-
-/* Module parameters (main.c), read once a use. */
-extern unsigned int t3_poll_us;
-extern unsigned int t3_poll_max_us;
-extern unsigned int t3_inline_max_bytes;
-extern unsigned int t3_watchdog_ms;
-extern unsigned int t3_watchdog_max_ms;
-extern unsigned int t3_max_pinned_mb;
 
 extern struct workqueue_struct *t3_wq;	/* set once, before any file exists */
 
@@ -335,6 +328,7 @@ struct t3_slot {
  * struct t3_group - ranks that share memory
  * @ref: the group's file, its members, its plans, pending works
  * @id: for messages
+ * @all: in the list of all groups, under its lock (dump.c)
  * @ranks: how many
  * @lock: see the head of this file
  * @joined: bit r is set: rank r was ever taken; under @lock
@@ -365,6 +359,7 @@ struct t3_slot {
 struct t3_group {
 	struct kref ref;
 	u32 id;
+	struct list_head all;
 	u32 ranks;
 	struct mutex lock; /* see the head of this file */
 	u64 joined;
@@ -565,6 +560,12 @@ void t3_poller_poke(struct t3_group *group);
 /* watchdog.c */
 void t3_watchdog(struct work_struct *work);
 void t3_watchdog_start(struct t3_group *group);
+
+/* dump.c */
+void t3_dump_add(struct t3_group *group);
+void t3_dump_remove(struct t3_group *group);
+void t3_dump_init(void);
+void t3_dump_exit(void);
 
 /* mapping.c */
 struct file *t3_map_file(void);
