@@ -10,6 +10,7 @@
 #include "curves.h"
 #include "engine.h"
 #include "json.h"
+#include "results.h"
 #include "variants.h"
 
 /* ---- reading ---- */
@@ -341,22 +342,63 @@ static void fit_line(const struct curve_point *point, uint32_t points,
 	misfit_text(&misfit, how, bytes);
 }
 
-/* @key is what the fixed part is called. */
-static void fit_copy(struct model_file *file, const struct model_curves *curves,
-		     const struct curve_point *point, uint32_t points,
-		     const char *key, double *fixed, FILE *log)
+static void put_rate(struct model_file *file, const struct model_curves *curves,
+		     const char *key, double fixed, const char *how, FILE *log)
 {
-	char text[40], how[128];
-	double rate;
+	char text[40];
 
-	fit_line(point, points, fixed, &rate, how, sizeof(how));
-	file->machine.link = rate;
-	snprintf(text, sizeof(text), "%.4g GB/s", rate / 1e9);
+	snprintf(text, sizeof(text), "%.4g GB/s", file->machine.link / 1e9);
 	replace(file, curves, "link.rate", text, how);
 	fprintf(log, "link.rate = %s, ", text);
-	snprintf(text, sizeof(text), "%.3g us", *fixed * 1e6);
+	snprintf(text, sizeof(text), "%.3g us", fixed * 1e6);
 	replace(file, curves, key, text, how);
 	fprintf(log, "%s = %s: %s\n", key, text, how);
+}
+
+static void fit_copy(struct model_file *file, const struct model_curves *curves,
+		     FILE *log)
+{
+	struct model_machine *m = &file->machine;
+	char how[128];
+
+	fit_line(curves->copy, curves->copies, &m->dma_fixed, &m->link, how,
+		 sizeof(how));
+	put_rate(file, curves, "dma.fixed", m->dma_fixed, how, log);
+}
+
+/*
+ * Measured is launch + simulated, if the link's rate is right; where it is not,
+ * the line through the points says by how much.
+ */
+static int fit_collective(struct model_file *file,
+			  const struct model_curves *curves, FILE *log)
+{
+	struct model_machine *m = &file->machine;
+	struct curve_point point[CURVE_POINTS];
+	char how[128];
+	double slope;
+	uint32_t i, round;
+	int ret = 0;
+
+	for (round = 0; round < 4; round++) {
+		double launch;
+
+		m->comm_launch = 0;
+		for (i = 0; i < curves->collectives && !ret; i++) {
+			point[i].y = curves->collective[i].seconds;
+			ret = model_predict_comm(&point[i].x, m,
+						 &curves->collective[i].work);
+		}
+		if (ret)
+			return ret;
+		fit_line(point, curves->collectives, &launch, &slope, how,
+			 sizeof(how));
+		m->comm_launch = launch;
+		if (round < 3)
+			m->link *= slope;
+	}
+	put_rate(file, curves, "collective.launch", m->comm_launch, how, log);
+	return 0;
 }
 
 static void fit_sum(struct model_file *file, const struct model_curves *curves,
@@ -383,6 +425,7 @@ int model_curves_fit(struct model_file *file, const struct model_curves *curves,
 		     FILE *log)
 {
 	char text[40];
+	int ret = 0;
 
 	if (curves->dram > 0) {
 		snprintf(text, sizeof(text), "%.4g GB/s", curves->dram / 1e9);
@@ -393,11 +436,11 @@ int model_curves_fit(struct model_file *file, const struct model_curves *curves,
 	if (curves->copies == 1 || curves->collectives == 1)
 		return t3_fail(EINVAL, "a curve of transfers has 1 point, allowed are 2 or more");
 	if (curves->copies)
-		fit_copy(file, curves, curves->copy, curves->copies,
-			 "dma.fixed", &file->machine.dma_fixed, log);
+		fit_copy(file, curves, log);
 	if (curves->collectives && file->machine.topology != MODEL_SHARED)
-		fit_copy(file, curves, curves->collective, curves->collectives,
-			 "collective.launch", &file->machine.comm_launch, log);
+		ret = fit_collective(file, curves, log);
+	if (ret)
+		return ret;
 	if (curves->sums)
 		fit_sum(file, curves, log);
 	return curves->gemms ? fit_gemm(file, curves, log) : 0;

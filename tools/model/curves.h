@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "machine_file.h"
+#include "plan.h"
 
 #define CURVE_POINTS	64
 
@@ -31,6 +32,14 @@ struct curve_point {
 };
 
 /**
+ * struct curve_collective - a collective that was timed alone
+ */
+struct curve_collective {
+	struct model_work work;
+	double seconds;
+};
+
+/**
  * struct model_curves - what was measured
  * @from: where, for the parameters' sources
  * @gemm: GEMMs
@@ -39,7 +48,7 @@ struct curve_point {
  * @copies: how many
  * @sum: sums
  * @sums: how many
- * @collective: collectives: bytes that a rank sends, seconds
+ * @collective: collectives
  * @collectives: how many
  * @dram: bytes a second of memory, 0: not measured
  */
@@ -51,7 +60,7 @@ struct model_curves {
 	uint32_t copies;
 	struct curve_point sum[CURVE_POINTS];
 	uint32_t sums;
-	struct curve_point collective[CURVE_POINTS];
+	struct curve_collective collective[CURVE_POINTS];
 	uint32_t collectives;
 	double dram;
 };

@@ -54,19 +54,41 @@ static int run_fused(double *time, const struct model_machine *machine,
 	return ret;
 }
 
-int model_predict(struct model_time *time, const struct model_machine *machine,
-		  const struct model_work *work)
+static struct model_run run_of(const struct model_machine *machine)
 {
-	struct model_run run = {
+	return (struct model_run) {
 		.carrier = machine->near_memory ? MODEL_BY_MEMORY : MODEL_BY_SUMS,
-		.policy = (uint32_t)machine->policy, .alone = true,
+		.policy = (uint32_t)machine->policy,
 	};
+}
+
+int model_predict_comm(double *time, const struct model_machine *machine,
+		       const struct model_work *work)
+{
+	struct model_run run = run_of(machine);
 	struct model_plan plan;
 	int ret = model_plan_make(&plan, work, (uint32_t)machine->tile_m,
 				  (uint32_t)machine->tile_n);
 
 	if (ret)
 		return ret;
+	ret = simulate(time, machine, &plan, &run);
+	*time += machine->comm_launch;
+	model_plan_free(&plan);
+	return ret;
+}
+
+int model_predict(struct model_time *time, const struct model_machine *machine,
+		  const struct model_work *work)
+{
+	struct model_run run = run_of(machine);
+	struct model_plan plan;
+	int ret = model_plan_make(&plan, work, (uint32_t)machine->tile_m,
+				  (uint32_t)machine->tile_n);
+
+	if (ret)
+		return ret;
+	run.alone = true;
 	ret = run_gemm(&time->gemm, machine, &plan, machine->units, &run);
 	run.alone = false;
 	if (!ret)

@@ -93,8 +93,8 @@ static void as_planned(const struct reader *r, struct model_work *work)
 }
 
 /*
- * The machine that a result names; tests/bench/gpu names the GPU and the link:
- * h200-loopback, h200-host. One that is not known is told when it is compared.
+ * The machine that a result names; tests/bench/gpu names the GPU and the link.
+ * One that is not known is told when it is compared.
  */
 static const struct model_machine *machine_of(struct reader *r, char *name,
 					      size_t bytes)
@@ -102,7 +102,8 @@ static const struct model_machine *machine_of(struct reader *r, char *name,
 	char why[256];
 
 	if (strstr(text(r, "gpu", ""), "H200"))
-		snprintf(name, bytes, "h200-%.32s", text(r, "link", "loopback"));
+		snprintf(name, bytes, "%s", strcmp(text(r, "link", ""), "host") ?
+			 "h200-loopback" : "h200x1");
 	else
 		snprintf(name, bytes, "%.63s", text(r, "machine", ""));
 	if (*name && !model_file_read(&r->own, name, why, sizeof(why)))
@@ -228,8 +229,6 @@ void model_results_curves(const struct model_results *results,
 	strcpy(curves->from, "results");
 	for (i = 0; i < results->results && i < CURVE_POINTS; i++) {
 		const struct model_measured *r = &results->result[i];
-		double bytes = (double)r->work.rows * r->work.cols *
-			       model_element(r->work.dtype);
 
 		if (r->time.gemm > 0)
 			curves->gemm[curves->gemms++] = (struct curve_gemm) {
@@ -238,10 +237,7 @@ void model_results_curves(const struct model_results *results,
 			};
 		if (r->time.comm > 0)
 			curves->collective[curves->collectives++] =
-				(struct curve_point) {
-					bytes * (r->work.ranks - 1) / r->work.ranks,
-					r->time.comm
-				};
+				(struct curve_collective) { r->work, r->time.comm };
 	}
 }
 

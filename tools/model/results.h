@@ -94,4 +94,8 @@ void model_results_curves(const struct model_results *results,
 int model_predict(struct model_time *time, const struct model_machine *machine,
 		  const struct model_work *work);
 
+/* Likewise, of the collective alone. */
+int model_predict_comm(double *time, const struct model_machine *machine,
+		       const struct model_work *work);
+
 #endif /* T3_MODEL_RESULTS_H */
