@@ -343,13 +343,14 @@ static void fit_line(const struct curve_point *point, uint32_t points,
 }
 
 static void put_rate(struct model_file *file, const struct model_curves *curves,
-		     const char *key, double fixed, const char *how, FILE *log)
+		     const char *name, double rate, const char *key,
+		     double fixed, const char *how, FILE *log)
 {
 	char text[40];
 
-	snprintf(text, sizeof(text), "%.4g GB/s", file->machine.link / 1e9);
-	replace(file, curves, "link.rate", text, how);
-	fprintf(log, "link.rate = %s, ", text);
+	snprintf(text, sizeof(text), "%.4g GB/s", rate / 1e9);
+	replace(file, curves, name, text, how);
+	fprintf(log, "%s = %s, ", name, text);
 	snprintf(text, sizeof(text), "%.3g us", fixed * 1e6);
 	replace(file, curves, key, text, how);
 	fprintf(log, "%s = %s: %s\n", key, text, how);
@@ -363,17 +364,21 @@ static void fit_copy(struct model_file *file, const struct model_curves *curves,
 
 	fit_line(curves->copy, curves->copies, &m->dma_fixed, &m->link, how,
 		 sizeof(how));
-	put_rate(file, curves, "dma.fixed", m->dma_fixed, how, log);
+	put_rate(file, curves, "link.rate", m->link, "dma.fixed", m->dma_fixed,
+		 how, log);
 }
 
 /*
- * Measured is launch + simulated, if the link's rate is right; where it is not,
- * the line through the points says by how much.
+ * Measured is launch + simulated, if the link's rate is right (where there are
+ * no links, that of sums); where it is not, the line through the points says by
+ * how much.
  */
 static int fit_collective(struct model_file *file,
 			  const struct model_curves *curves, FILE *log)
 {
 	struct model_machine *m = &file->machine;
+	bool links = m->topology != MODEL_SHARED;
+	double *rate = links ? &m->link : &m->sum_rate;
 	struct curve_point point[CURVE_POINTS];
 	char how[128];
 	double slope;
@@ -395,9 +400,10 @@ static int fit_collective(struct model_file *file,
 			 sizeof(how));
 		m->comm_launch = launch;
 		if (round < 3)
-			m->link *= slope;
+			*rate *= slope;
 	}
-	put_rate(file, curves, "collective.launch", m->comm_launch, how, log);
+	put_rate(file, curves, links ? "link.rate" : "sum.rate", *rate,
+		 "collective.launch", m->comm_launch, how, log);
 	return 0;
 }
 
@@ -437,7 +443,7 @@ int model_curves_fit(struct model_file *file, const struct model_curves *curves,
 		return t3_fail(EINVAL, "a curve of transfers has 1 point, allowed are 2 or more");
 	if (curves->copies)
 		fit_copy(file, curves, log);
-	if (curves->collectives && file->machine.topology != MODEL_SHARED)
+	if (curves->collectives)
 		ret = fit_collective(file, curves, log);
 	if (ret)
 		return ret;

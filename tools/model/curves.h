@@ -80,8 +80,8 @@ int model_curves_read(struct model_curves *curves, const char *path, char *why,
 		      size_t bytes);
 
 /**
- * model_curves_measure - measure this machine's processor: one core's GEMM and
- *	sums, all cores' memory
+ * model_curves_measure - measure this machine's processor: GEMMs, sums and
+ *	copies, all cores at once
  * @curves: out
  *
  * Takes some seconds.

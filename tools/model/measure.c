@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR MIT
 /*
- * This machine's curves: a core's GEMM and sums, all cores' memory.
+ * This machine's curves, as ranks would see them: all cores at the same work at
+ * once, for they share clocks, memory and perhaps more.
  */
 #include <cblas.h>
 #include <errno.h>
@@ -13,154 +14,176 @@
 #include "engine.h"
 #include "reduce.h"
 
-/* Larger than any last-level cache's share. */
+/* Larger than a core's share of any last-level cache. */
 #define AREA	(64u << 20)
 
 #define REPEATS	9
+#define CORES	16
+
+/**
+ * struct crew - cores that measure together
+ * @start: all begin at once
+ * @cores: how many
+ * @what: the work, for each of its sizes
+ * @size: of the work
+ * @a: [cores] AREA bytes each
+ * @b: likewise
+ * @c: likewise
+ * @seconds: [cores] of the work just done
+ */
+struct crew {
+	pthread_barrier_t start;
+	long cores;
+	void (*what)(struct crew *crew, long core);
+	const void *size;
+	float *a[CORES];
+	float *b[CORES];
+	float *c[CORES];
+	double seconds[CORES];
+};
+
+/**
+ * struct hand - one core of a crew
+ */
+struct hand {
+	struct crew *crew;
+	long core;
+};
 
 static double now(void)
 {
 	return (double)t3_now() / 1e9;
 }
 
-/* The best of some: what disturbs only makes slower. */
-static double best_of(double best, double time, int i)
+static void *work(void *arg)
 {
-	return i == 0 || time < best ? time : best;
+	struct hand *hand = arg;
+	struct crew *crew = hand->crew;
+	double begin;
+
+	pthread_barrier_wait(&crew->start);
+	begin = now();
+	crew->what(crew, hand->core);
+	crew->seconds[hand->core] = now() - begin;
+	return NULL;
 }
 
-static double time_gemm(int m, int n, int k, const float *a, const float *b,
-			float *c)
+/* The slowest core's time, in the best of some turns; 0: no threads. */
+static double measure(struct crew *crew, void (*what)(struct crew *, long),
+		      const void *size)
 {
-	double best = 0, begin;
-	int i;
+	struct hand hand[CORES];
+	pthread_t thread[CORES];
+	double best = 0;
+	long i, turn;
 
-	for (i = 0; i < REPEATS; i++) {
-		begin = now();
-		cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k,
-			    1, a, k, b, n, 0, c, n);
-		best = best_of(best, now() - begin, i);
+	crew->what = what;
+	crew->size = size;
+	for (turn = 0; turn < REPEATS; turn++) {
+		double slowest = 0;
+
+		for (i = 0; i < crew->cores; i++) {
+			hand[i] = (struct hand) { crew, i };
+			/* Some at the barrier for ever would be worse. */
+			if (pthread_create(&thread[i], NULL, work, &hand[i]))
+				abort();
+		}
+		for (i = 0; i < crew->cores; i++) {
+			pthread_join(thread[i], NULL);
+			if (crew->seconds[i] > slowest)
+				slowest = crew->seconds[i];
+		}
+		if (!turn || slowest < best)
+			best = slowest;
 	}
 	return best;
 }
 
-static void measure_gemm(struct model_curves *c, float *a, float *b, float *out)
+static void gemm(struct crew *crew, long core)
 {
-	static const int size[][3] = {
+	const struct curve_gemm *g = crew->size;
+	int m = (int)g->m, n = (int)g->n, k = (int)g->k;
+
+	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, m, n, k, 1,
+		    crew->a[core], k, crew->b[core], n, 0, crew->c[core], n);
+}
+
+static void sum(struct crew *crew, long core)
+{
+	const void *src[2] = { crew->a[core], crew->b[core] };
+
+	t3_reduce_best()->sum[T3_DTYPE_F32 - 1](crew->a[core], src, 2,
+						*(const size_t *)crew->size / 4);
+}
+
+static void copy(struct crew *crew, long core)
+{
+	memcpy(crew->a[core], crew->b[core], AREA);
+}
+
+static void measure_all(struct model_curves *c, struct crew *crew)
+{
+	static const uint64_t size[][3] = {
 		{ 256, 256, 256 }, { 512, 512, 512 }, { 1024, 1024, 1024 },
 		{ 1024, 512, 2048 }, { 2048, 1024, 512 }, { 1536, 1536, 256 },
 	};
-	size_t i;
+	size_t i, bytes;
 
 	openblas_set_num_threads(1);
-	for (i = 0; i < AREA / sizeof(float); i++) {
-		a[i] = (float)(i % 7);
-		b[i] = (float)(i % 5);
-	}
-	for (i = 0; i < sizeof(size) / sizeof(size[0]); i++)
-		c->gemm[c->gemms++] = (struct curve_gemm) {
-			(uint64_t)size[i][0], (uint64_t)size[i][1],
-			(uint64_t)size[i][2], T3_DTYPE_F32,
-			time_gemm(size[i][0], size[i][1], size[i][2], a, b, out),
+	for (i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
+		struct curve_gemm *g = &c->gemm[c->gemms++];
+
+		*g = (struct curve_gemm) {
+			size[i][0], size[i][1], size[i][2], T3_DTYPE_F32, 0
 		};
-}
-
-static void measure_sum(struct model_curves *c, float *a, float *b)
-{
-	const struct t3_reduce *reduce = t3_reduce_best();
-	const void *src[2] = { a, b };
-	size_t bytes;
-
-	for (bytes = 4 << 20; bytes <= AREA; bytes <<= 1) {
-		double best = 0, begin;
-		int i;
-
-		for (i = 0; i < REPEATS; i++) {
-			begin = now();
-			reduce->sum[T3_DTYPE_F32 - 1](a, src, 2, bytes / 4);
-			best = best_of(best, now() - begin, i);
-		}
-		c->sum[c->sums++] = (struct curve_point) { 1, bytes / best };
+		g->seconds = measure(crew, gemm, g);
 	}
+	for (bytes = 4 << 20; bytes <= AREA; bytes <<= 1)
+		c->sum[c->sums++] = (struct curve_point) {
+			1, bytes / measure(crew, sum, &bytes)
+		};
+	c->dram = 2.0 * AREA * crew->cores / measure(crew, copy, NULL);
 }
 
-/**
- * struct copier - one core's part of the measure of memory
- */
-struct copier {
-	pthread_t thread;
-	pthread_barrier_t *start;
-	char *from;
-	char *to;
-	double seconds;
-};
-
-static void *copy(void *arg)
-{
-	struct copier *c = arg;
-	double begin;
-	int i;
-
-	memcpy(c->to, c->from, AREA);
-	pthread_barrier_wait(c->start);
-	begin = now();
-	for (i = 0; i < REPEATS; i++)
-		memcpy(c->to, c->from, AREA);
-	c->seconds = now() - begin;
-	return NULL;
-}
-
-static int measure_memory(struct model_curves *c)
+static bool make_crew(struct crew *crew)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	struct copier copier[16];
-	pthread_barrier_t start;
-	long i, n = cores < 16 ? cores : 16;
-	int ret = 0;
+	bool good = true;
+	long i;
 
-	memset(copier, 0, sizeof(copier));
-	for (i = 0; i < n; i++) {
-		copier[i].from = calloc(1, AREA);
-		copier[i].to = calloc(1, AREA);
-		copier[i].start = &start;
-		if (!copier[i].from || !copier[i].to)
-			ret = -ENOMEM;
+	memset(crew, 0, sizeof(*crew));
+	crew->cores = cores < CORES ? cores : CORES;
+	for (i = 0; i < crew->cores; i++) {
+		crew->a[i] = aligned_alloc(64, AREA);
+		crew->b[i] = aligned_alloc(64, AREA);
+		crew->c[i] = aligned_alloc(64, AREA);
+		good = good && crew->a[i] && crew->b[i] && crew->c[i];
 	}
-	if (ret || pthread_barrier_init(&start, NULL, (unsigned int)n))
-		goto out;
-	for (i = 1; i < n && !ret; i++)
-		ret = -pthread_create(&copier[i].thread, NULL, copy, &copier[i]);
-	if (!ret)
-		copy(&copier[0]);
-	for (i = 1; i < n && !ret; i++)
-		pthread_join(copier[i].thread, NULL);
-	for (i = 0; i < n && !ret; i++)
-		c->dram += 2.0 * AREA * REPEATS / copier[i].seconds;
-	pthread_barrier_destroy(&start);
-out:
-	for (i = 0; i < n; i++) {
-		free(copier[i].from);
-		free(copier[i].to);
+	for (i = 0; i < crew->cores && good; i++) {
+		memset(crew->a[i], 0, AREA);
+		memset(crew->b[i], 0, AREA);
+		memset(crew->c[i], 0, AREA);
 	}
-	return ret;
+	return good && !pthread_barrier_init(&crew->start, NULL,
+					     (unsigned int)crew->cores);
 }
 
 int model_curves_measure(struct model_curves *curves)
 {
-	float *a = aligned_alloc(64, AREA), *b = aligned_alloc(64, AREA);
-	float *out = aligned_alloc(64, AREA);
-	int ret = -ENOMEM;
+	struct crew crew;
+	bool good = make_crew(&crew);
+	long i;
 
 	memset(curves, 0, sizeof(*curves));
 	strcpy(curves->from, "this machine");
-	if (a && b && out) {
-		memset(out, 0, AREA);
-		measure_gemm(curves, a, b, out);
-		measure_sum(curves, a, b);
-		ret = measure_memory(curves);
+	if (good) {
+		measure_all(curves, &crew);
+		pthread_barrier_destroy(&crew.start);
 	}
-	free(a);
-	free(b);
-	free(out);
-	return ret;
+	for (i = 0; i < crew.cores; i++) {
+		free(crew.a[i]);
+		free(crew.b[i]);
+		free(crew.c[i]);
+	}
+	return good ? 0 : -ENOMEM;
 }
