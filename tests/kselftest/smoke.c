@@ -283,11 +283,21 @@ static void by_counters(int group, uint32_t rank)
 	epochs(group, rank, true);
 }
 
-/* Arms, unless the group has broken by then with the cause expected. */
-static bool arm_unless(struct rank *r, uint32_t *epoch, int cause)
+/*
+ * Sets up and arms, unless the group has broken by then with the cause
+ * expected: another rank may be that far already.
+ */
+static bool arm_unless(struct rank *r, int group, uint32_t rank,
+		       uint32_t *epoch, int cause)
 {
-	int ret = arm(r, epoch);
+	int ret;
 
+	join(r, group, rank);
+	ret = plan_add(r, 1, 1);
+	if (!ret)
+		ret = plan_wait(r);
+	if (!ret)
+		ret = arm(r, epoch);
 	CHECK(!ret || ret == -cause);
 	return !ret;
 }
@@ -298,8 +308,7 @@ static void killed(int group, uint32_t rank)
 	struct rank r;
 	uint32_t e = 0, who;
 
-	setup(&r, group, rank, 1);
-	if (!arm_unless(&r, &e, EOWNERDEAD))
+	if (!arm_unless(&r, group, rank, &e, EOWNERDEAD))
 		_exit(0);
 	if (rank == 1)
 		raise(SIGKILL);
@@ -337,8 +346,8 @@ static void stalled(int group, uint32_t rank)
 	struct rank r;
 	uint32_t e = 0;
 
-	setup(&r, group, rank, 1);
-	CHECK(!arm(&r, &e));
+	if (!arm_unless(&r, group, rank, &e, ETIMEDOUT))
+		_exit(0);
 	CHECK(wait_epoch(&r, e, 20 * SECOND, NULL) == -ETIMEDOUT);
 	_exit(0);
 }
@@ -349,8 +358,7 @@ static void aborted(int group, uint32_t rank)
 	struct rank r;
 	uint32_t e = 0;
 
-	setup(&r, group, rank, 1);
-	if (!arm_unless(&r, &e, ECANCELED))
+	if (!arm_unless(&r, group, rank, &e, ECANCELED))
 		_exit(0);
 	if (rank == 2)
 		CHECK(!ioctl(r.fd, T3_GROUP_ABORT, &a));
@@ -363,8 +371,7 @@ static void unmapped(int group, uint32_t rank)
 	struct rank r;
 	uint32_t e = 0;
 
-	setup(&r, group, rank, 1);
-	if (!arm_unless(&r, &e, ESTALE))
+	if (!arm_unless(&r, group, rank, &e, ESTALE))
 		_exit(0);
 	if (rank == 2)
 		munmap(r.data, 4096);
