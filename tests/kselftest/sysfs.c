@@ -240,10 +240,11 @@ TEST_F(pair, breaks_are_counted_by_cause)
 	EXPECT_EQ(died, number(DEVICE "counters/", "broken_died"));
 }
 
+#define NOT_ARMED \
+"trigger 0: sum to block 0 as update 2; rank 1 block 0 has 0 of 1 updates, not armed\n"
+
 TEST_F(pair, dump_says_what_a_trigger_waits_for)
 {
-	static const char waits[] =
-		"trigger 0: sum to block 0 as update 2; rank 1 block 0 has 0 of 1 updates, not armed\n";
 	char *text;
 
 	if (geteuid() || !get("", DUMP))
@@ -252,7 +253,7 @@ TEST_F(pair, dump_says_what_a_trigger_waits_for)
 	ASSERT_EQ(0, notify_one(self->w.member[0], 3, 0, 1));
 	text = get("", DUMP);
 	EXPECT_NE(NULL, strstr(text, "rank 0: armed 1, retired 0"));
-	EXPECT_NE(NULL, strstr(text, waits));
+	EXPECT_NE(NULL, strstr(text, NOT_ARMED));
 	ASSERT_EQ(1, plan_arm(self->w.member[1], 3));
 	text = get("", DUMP);
 	EXPECT_NE(NULL, strstr(text, "; rank 1 block 0 has 0 of 1 updates\n"));
