@@ -268,7 +268,7 @@ static inline bool t3_machine_is_armed(const struct t3_machine *m, u32 rank)
 static inline bool t3_machine_enter(u32 *inflight, const u64 *broken)
 {
 	t3_add32(inflight, 1);		/* a full fence on both sides */
-	if (likely(!t3_load_acquire(broken)))
+	if (likely(!t3_load_sc(broken)))
 		return true;
 	t3_add32(inflight, (u32)-1);
 	return false;
