@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "number.h"
 
 #define STR_(x)	#x
 #define STR(x)	STR_(x)
@@ -151,22 +152,6 @@ static uint32_t parse_name(struct argp_state *state, const char *option,
 	}
 	argp_error(state, "%s is \"%s\"; allowed: %s", option, arg, allowed);
 	return 0;
-}
-
-static uint64_t parse_number(struct argp_state *state, const char *option,
-			     const char *arg, uint64_t least, uint64_t most)
-{
-	unsigned long long x;
-	char *end;
-
-	errno = 0;
-	x = strtoull(arg, &end, 10);
-	if (arg[0] < '0' || arg[0] > '9' || *end || errno || x < least ||
-	    x > most)
-		argp_error(state, "%s is \"%s\"; allowed: %llu to %llu", option,
-			   arg, (unsigned long long)least,
-			   (unsigned long long)most);
-	return x;
 }
 
 static void parse_shape(struct argp_state *state, struct bench_options *o,

@@ -15,6 +15,7 @@
 #include "results.h"
 #include "shapes.h"
 #include "svg.h"
+#include "number.h"
 
 #define STR_(x)	#x
 #define STR(x)	STR_(x)
@@ -89,22 +90,6 @@ struct request {
 	const char *path;
 	const char *svg;
 };
-
-static uint64_t parse_number(struct argp_state *state, const char *option,
-			     const char *arg, uint64_t least, uint64_t most)
-{
-	unsigned long long x;
-	char *end;
-
-	errno = 0;
-	x = strtoull(arg, &end, 10);
-	if (arg[0] < '0' || arg[0] > '9' || *end || errno || x < least ||
-	    x > most)
-		argp_error(state, "%s is \"%s\"; allowed: %llu to %llu", option,
-			   arg, (unsigned long long)least,
-			   (unsigned long long)most);
-	return x;
-}
 
 static uint32_t parse_dtype(struct argp_state *state, const char *arg)
 {
