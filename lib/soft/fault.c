@@ -100,11 +100,11 @@ static bool drained(struct soft_member *m, u32 rank, u64 waited)
 
 	pthread_mutex_lock(&soft_lock);
 	local = m->domain->member[rank];
-	runs = local && t3_load_acquire(&m->domain->member[rank]->running);
+	runs = local && t3_load_sc(&m->domain->member[rank]->running);
 	pthread_mutex_unlock(&soft_lock);
 	if (local)
 		return !runs || waited > DRAIN_OWN_NS;
-	return !t3_load_acquire(&slot->inflight) || waited > DRAIN_PEER_NS ||
+	return !t3_load_sc(&slot->inflight) || waited > DRAIN_PEER_NS ||
 	       soft_surely_dead(m, rank);
 }
 
