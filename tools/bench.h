@@ -124,6 +124,8 @@ struct bench_rank {
  * @arrived: ranks that are at the barrier
  * @turn: the barrier's futex: its number; release by the last to arrive,
  *	acquire by the rest
+ * @sleepers: ranks that sleep at @turn, or are about to: they add here, then
+ *	look at @turn; who moves that looks here after it
  * @stop: somebody failed: leave every loop
  * @done: ranks that have ended (threads only)
  * @epoch: rank 0's, for the progress line
@@ -137,6 +139,7 @@ struct bench_control {
 	bool spin;
 	atomic_uint arrived;
 	atomic_uint turn;
+	atomic_uint sleepers;
 	atomic_uint stop;
 	atomic_uint done;
 	atomic_uint epoch;

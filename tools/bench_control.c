@@ -67,7 +67,9 @@ bool bench_barrier(struct bench_control *control)
 	if (atomic_fetch_add(&control->arrived, 1) + 1 == control->ranks) {
 		atomic_store(&control->arrived, 0);
 		atomic_store(&control->turn, turn + 1);
-		futex(&control->turn, FUTEX_WAKE, INT_MAX, NULL);
+		/* no system call into a time that begins here */
+		if (atomic_load(&control->sleepers))
+			futex(&control->turn, FUTEX_WAKE, INT_MAX, NULL);
 		return !atomic_load(&control->stop);
 	}
 	for (i = 0; control->spin && i < SPINS; i++) {
@@ -75,11 +77,11 @@ bool bench_barrier(struct bench_control *control)
 			return !atomic_load(&control->stop);
 		__builtin_ia32_pause();
 	}
-	while (atomic_load(&control->turn) == turn) {
-		if (atomic_load(&control->stop))
-			return false;
+	atomic_fetch_add(&control->sleepers, 1);
+	while (atomic_load(&control->turn) == turn &&
+	       !atomic_load(&control->stop))
 		futex(&control->turn, FUTEX_WAIT, turn, &nap);
-	}
+	atomic_fetch_sub(&control->sleepers, 1);
 	return !atomic_load(&control->stop);
 }
 
