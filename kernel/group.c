@@ -132,8 +132,8 @@ void t3_group_delist(struct t3_plan *plan)
  * @group: it has broken
  *
  * Not killable: it takes as long as one section of each executor, which runs
- * with preemption off (run.c). An executor that was preempted right afterwards
- * wakes us late: look again by ourselves.
+ * with preemption off (engine_cpu.c). An executor that was preempted right
+ * afterwards wakes us late: look again by ourselves.
  *
  * Context: sleeps; not from an executor.
  */
