@@ -7,6 +7,11 @@
 #   CHECK_SUITES += $(B)/tests/core/graph
 #   CHECK_LIMITS += core/graph=600		(seconds; 300 without)
 #
+# A suite of one thread, that no crowded machine can change (it has no deadline
+# of its own), runs beside the others:
+#
+#	CHECK_BESIDE += core/graph
+#
 # What a suite needs but is not: CHECK_NEEDS += $(B)/something
 
 -include $(wildcard tests/*/*.mk)
@@ -14,4 +19,5 @@
 check-build: all $(CHECK_SUITES) $(CHECK_NEEDS)
 
 check-run:
-	@tests/run $(BROKEN:%=--failed %) $(SUITES:%=--only '%') $(CHECK_LIMITS:%=--limit %) $(CHECK_SUITES)
+	@tests/run $(BROKEN:%=--failed %) $(SUITES:%=--only '%') $(CHECK_LIMITS:%=--limit %) \
+		$(CHECK_BESIDE:%=--beside '%') $(CHECK_SUITES)

@@ -34,5 +34,6 @@ $(foreach v,plain asan tsan,$(eval $(call CORE_VARIANT,$(v))))
 
 CHECK_SUITES += $(addprefix $(B)/tests/core/test_,machine_plain machine_asan \
 	hammer_plain hammer_tsan)
+CHECK_BESIDE += core/test_machine_plain core/test_machine_asan
 
 -include $(wildcard $(B)/tests/core/*/*.d)

@@ -18,3 +18,4 @@ $(GPUT)/compile $(GPUT)/compile_san: $(GPUT_SRC) $(wildcard tests/gpu/*.[h] \
 		$(LDFLAGS) -lcmocka
 
 CHECK_SUITES += $(GPUT)/compile $(GPUT)/compile_san
+CHECK_BESIDE += gpu

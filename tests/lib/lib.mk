@@ -52,6 +52,7 @@ CHECK_SUITES += $(LIBT)/engines tests/lib/kernel-6.1 tests/lib/kernel-6.12
 # Where others compile meanwhile, the exhaustive one takes minutes.
 CHECK_LIMITS += lib/planner=900 lib/planner_san=900
 CHECK_SUITES += tests/lib/api
+CHECK_BESIDE += lib/planner lib/planner_san
 CHECK_NEEDS += lib
 
 -include $(shell find $(LIBT) -name '*.d' 2>/dev/null)

@@ -27,6 +27,7 @@ $(MSIM)/test_model_san: $(MSIM)/san/tests/model-sim/test_model.o \
 
 CHECK_SUITES += $(MSIM)/test_model $(MSIM)/test_model_san
 CHECK_SUITES += $(addprefix tests/model-sim/,paper options output)
+CHECK_BESIDE += model-sim
 CHECK_NEEDS += $(B)/tools/t3model
 
 -include $(shell find $(MSIM) -name '*.d' 2>/dev/null)

@@ -4,6 +4,7 @@
 
 CHECK_SUITES += tests/model/run
 CHECK_LIMITS += model/run=1800
+CHECK_BESIDE += model
 
 .PHONY: check-model check-model-deep
 check-model:

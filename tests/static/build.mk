@@ -2,3 +2,4 @@
 CHECK_SUITES += tests/static/checkpatch tests/static/headers \
 	tests/static/kernel-doc tests/static/module
 CHECK_LIMITS += static/module=900 static/checkpatch=900
+CHECK_BESIDE += static
