@@ -29,8 +29,11 @@ static uint64_t at_least_one(uint64_t n)
  * shard has the rows, a step has so many, and the block is cut across.
  */
 #define TALL_ROWS	128
-/* But no narrower than this: each row is a run of its own for the sums. */
-#define RUN_BYTES	2048
+/*
+ * But no narrower than this: each row is a run of its own for the sums, and each
+ * run begins with misses that no prefetcher foresees.
+ */
+#define RUN_BYTES	4096
 
 /* Rows of a block of a row-major matrix, of at most @most elements. */
 static uint64_t row_major_band(const struct t3_cuts *cuts, uint64_t most,

@@ -48,8 +48,11 @@ void t3_cuts_make(struct t3_cuts *cuts, const struct t3_plan_request *request,
  */
 uint32_t t3_cuts_choose(const struct t3_plan_request *request);
 
-/* Less is mostly counting: a block costs about as much as summing 16 KiB. */
-#define T3_CUTS_LEAST	(256U << 10)
+/*
+ * Room for a GEMM's 128 rows with runs of a page for the sums. Counting a block
+ * costs about as much as summing 16 KiB.
+ */
+#define T3_CUTS_LEAST	(512U << 10)
 
 /* Blocks of a region, all shards'. May be beyond any limit. */
 uint64_t t3_cuts_blocks(const struct t3_cuts *cuts);

@@ -270,6 +270,7 @@ static void test_choice_of_blocks(void **state)
 							   size[s][0], size[s][1]);
 			struct t3_planned p;
 			uint64_t shard = size[s][0] / ranks[n];
+			uint64_t shard_bytes = shard * size[s][1] * 2;
 			uint64_t block, rows;
 
 			q.dtype = T3_DTYPE_BF16;
@@ -277,7 +278,9 @@ static void test_choice_of_blocks(void **state)
 			block = q.rows * q.cols * 2 / p.program.blocks;
 			rows = p.program.grid->row_cuts[1];
 			assert_in_range(block, 128 << 10, 4 << 20);
-			assert_in_range(p.program.blocks / ranks[n], 3, 64);
+			/* a small shard is not worth many */
+			assert_in_range(p.program.blocks / ranks[n],
+					shard_bytes > 1 << 20 ? 3 : 2, 64);
 			assert_true(rows >= (shard < 128 ? shard : 128));
 			assert_int_equal(p.overlap, 1);
 			t3_planner_free(&p);
