@@ -3,7 +3,6 @@
  * Becoming a rank, and ceasing to be one.
  */
 #define _GNU_SOURCE
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,15 +23,6 @@ int soft_thread(pthread_t *thread, void *(*run)(void *arg), void *arg)
 		return t3_fail(error, "t3_join: starting a thread: %s",
 			       strerror(error));
 	return 0;
-}
-
-static u32 processors(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set))
-		return sysconf(_SC_NPROCESSORS_ONLN);
-	return CPU_COUNT(&set);
 }
 
 /* A rank is taken once in a group's life. */
@@ -101,7 +91,7 @@ static void be_local(struct soft_member *m, struct soft_member *who)
 
 static int begin(struct soft_member *m)
 {
-	u32 cpus = processors();
+	u32 cpus;
 	int ret;
 
 	if (soft_is_broken(m))
@@ -109,8 +99,9 @@ static int begin(struct soft_member *m)
 	ret = claim(m);
 	if (ret)
 		return ret;
+	cpus = soft_cpus_publish(m->slot);
 	m->crowded = m->m.ranks > cpus;
-	m->spin = m->crowded ? 0 : 20000;
+	m->spin = SOFT_SPIN_NS;
 	be_local(m, m);
 	ret = soft_watch_start(m);
 	if (ret)

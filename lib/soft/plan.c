@@ -408,6 +408,7 @@ static int agree(struct setup *s)
 static void go_live(struct soft_member *m, struct soft_plan *plan)
 {
 	plan->p.epoch = t3_machine_armed(&plan->machine, m->m.rank);
+	t3_store(&m->crowded, soft_is_crowded(m));
 	soft_conflicts_add(m, plan);
 	__atomic_fetch_or(&m->live, 1ULL << plan->p.slot, __ATOMIC_SEQ_CST);
 }

@@ -20,11 +20,13 @@
 #include "walk.h"
 
 #define SOFT_MAGIC	0x31746f5333740a1aULL
-#define SOFT_VERSION	1
+#define SOFT_VERSION	2
 #define SOFT_PAGE	4096
 #define SOFT_GRAIN	65536	/* of mappings: no page is larger */
 #define SOFT_HUGE	(2ULL << 20)
 #define SOFT_LINE	__attribute__((aligned(64)))
+#define SOFT_SPIN_NS	20000		/* to begin with */
+#define SOFT_CPU_WORDS	16		/* a cpu_set_t */
 
 /* soft_slot.state */
 enum soft_state {
@@ -76,6 +78,7 @@ struct soft_part {
  * @pid: the member's process
  * @start: when that began, /proc/PID/stat's 22nd field
  * @pidns: inode of the PID namespace in which @pid is meant
+ * @cpus: bit c is set: the rank may run on processor c; a hint
  * @inflight: threads of this rank that run triggers (see machine.h)
  * @bell: futex: what a sleeper of this rank waits for
  * @waiters: threads that sleep at @bell, or are about to, until anything
@@ -92,6 +95,7 @@ struct soft_slot {
 	u32 pad;
 	u64 start;
 	u64 pidns;
+	u64 cpus[SOFT_CPU_WORDS];
 	u32 inflight SOFT_LINE;
 	u32 bell SOFT_LINE;
 	u32 waiters;
@@ -254,7 +258,8 @@ struct soft_plan;
  * @running: threads of ours that run triggers: soft_slot.inflight, where no
  *	stranger writes
  * @drained: the group broke, and nobody runs triggers any more
- * @crowded: more ranks than processors: don't spin
+ * @crowded: more ranks than processors: don't spin. A guess until all ranks
+ *	have joined; any plan's making may set it
  * @spin: nanoseconds to spin before sleeping; a guess, anybody may change it
  * @dead_since: [rank] when it was first seen dead; 0 not yet
  * @check: guards what soft_check() keeps: @dead_since and the plans' watchdogs
@@ -282,7 +287,7 @@ struct soft_member {
 	u32 users[T3_MAX_PLANS];
 	u32 running;
 	u32 drained;
-	bool crowded;
+	u32 crowded;
 	u32 spin;
 	u64 dead_since[T3_MAX_RANKS];
 	pthread_mutex_t check;
@@ -581,6 +586,13 @@ static inline void soft_plan_put(struct soft_member *m, u32 slot)
 }
 
 void soft_plan_retract(struct soft_plan *plan);
+
+/* crowd.c */
+
+/* Write down where this thread may run. Return: on how many processors. */
+u32 soft_cpus_publish(struct soft_slot *slot);
+/* More ranks than processors that they may use? All have joined. */
+bool soft_is_crowded(struct soft_member *m);
 
 /* run.c */
 extern const struct t3_machine_ops soft_machine_ops;

@@ -42,16 +42,17 @@ void soft_sleep(struct soft_member *m, u32 *sleepers, soft_done_fn done,
 bool soft_spin(struct soft_member *m, soft_done_fn done, void *arg)
 {
 	u32 spin_ns = t3_load(&m->spin);
+	bool crowded = t3_load(&m->crowded);
 	u64 end = t3_now() + spin_ns;
 	u32 round = 0;
 
 	for (;;) {
 		if (done(arg) || soft_any_ready(m) || soft_is_broken(m)) {
-			if (!m->crowded && spin_ns < SPIN_MOST_NS)
+			if (!crowded && spin_ns < SPIN_MOST_NS)
 				t3_store(&m->spin, spin_ns * 2);
 			return true;
 		}
-		if (m->crowded) {
+		if (crowded) {
 			if (round++ == YIELDS)
 				return false;
 			sched_yield();
