@@ -4,13 +4,14 @@
  * its own: what counts is all that the ranks may use together.
  */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include "soft.h"
 
-_Static_assert(sizeof(cpu_set_t) == sizeof(u64) * SOFT_CPU_WORDS,
-	       "a processor set fits a slot");
+static_assert(sizeof(cpu_set_t) == sizeof(u64) * SOFT_CPU_WORDS,
+	      "a processor set fits a slot");
 
 u32 soft_cpus_publish(struct soft_slot *slot)
 {

@@ -524,7 +524,6 @@ int soft_part_fetch(struct soft_plan *plan, u32 rank, struct soft_copy *copy,
 		    struct t3_verdict *verdict);
 u64 soft_share_bytes(const struct t3_program *program);
 
-
 /* task.c */
 int soft_tasks_make(struct soft_plan *plan, const struct soft_copy *copy,
 		    struct t3_verdict *verdict);
