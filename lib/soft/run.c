@@ -10,7 +10,11 @@
 #include "soft.h"
 #include "walk.h"
 
-#define CHUNK		(256u << 10)	/* between looks at the broken word */
+/*
+ * Between looks at the broken word: a look finds that word, and all else that it
+ * needs, washed out of the cache by the sum, which costs as much as 8 KiB of it.
+ */
+#define CHUNK		(2u << 20)
 #define BOUNCE		(64u << 10)	/* on the stack, for remote sources */
 
 static struct soft_plan *plan_of(struct t3_machine *m)
