@@ -9,7 +9,7 @@
 #   make check [SUITES=...]  all tests, or those named (see Documentation/testing.rst)
 #   make module [KVER=6.1|6.12] [KFLAVOUR=cloud|amd64]
 #   make module KDIR=/lib/modules/$(uname -r)/build
-#   make bench, make bench-mpi
+#   make bench, bench-mpi, bench-cpu
 #   make clean
 
 SHELL := /bin/bash

@@ -66,10 +66,9 @@ static uint32_t dtype_of(const char *name)
 	       !strcmp(name, "i32") ? T3_DTYPE_I32 : T3_DTYPE_BF16;
 }
 
+/* Of an all-gather t3bench times the GEMM of a shard: no work of the model's. */
 static uint32_t op_of(const char *name)
 {
-	if (!strcmp(name, "ag") || !strcmp(name, "all-gather"))
-		return T3_ALL_GATHER;
 	if (!strcmp(name, "ar") || !strcmp(name, "all-reduce"))
 		return T3_ALL_REDUCE;
 	if (!strcmp(name, "rs") || !strcmp(name, "reduce-scatter"))
@@ -140,7 +139,8 @@ static void take(struct reader *r)
 		number(r, "fused_ms", NAN) / 1e3
 	};
 	snprintf(result->name, sizeof(result->name), "%.20s %.10s %llux%llux%llu/%u",
-		 text(r, "model", engine), text(r, "sublayer", ""),
+		 text(r, "model", engine),
+		 text(r, "sublayer", text(r, "op", "")),
 		 (unsigned long long)s.m, (unsigned long long)s.n,
 		 (unsigned long long)s.k, s.ranks);
 	r->results->results++;
