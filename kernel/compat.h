@@ -6,7 +6,13 @@
 #ifndef T3_COMPAT_H
 #define T3_COMPAT_H
 
+#include <linux/hrtimer.h>
 #include <linux/mm.h>
+#ifdef T3_HAS_URING_CMD_H
+#include <linux/io_uring/cmd.h>
+#else
+#include <linux/io_uring.h>
+#endif
 
 static inline void t3_vm_flags_set(struct vm_area_struct *vma,
 				   unsigned long flags)
@@ -36,6 +42,37 @@ static inline long t3_pin_user_pages(unsigned long start, unsigned long pages,
 	return pin_user_pages(start, pages, flags, page, NULL);
 #else
 	return pin_user_pages(start, pages, flags, page);
+#endif
+}
+
+/* The command's 16 bytes, in memory that the user may write at any time. */
+static inline const void *t3_uring_sqe_cmd(const struct io_uring_cmd *cmd)
+{
+#ifdef T3_HAS_URING_SQE
+	return io_uring_sqe_cmd(cmd->sqe);
+#else
+	return cmd->cmd;
+#endif
+}
+
+static inline void t3_uring_done(struct io_uring_cmd *cmd, int ret,
+				 unsigned int issue_flags)
+{
+#ifdef T3_HAS_URING_DONE_RES2
+	io_uring_cmd_done(cmd, ret, 0, issue_flags);
+#else
+	io_uring_cmd_done(cmd, ret, issue_flags);
+#endif
+}
+
+static inline void t3_hrtimer_setup(struct hrtimer *timer,
+				    enum hrtimer_restart (*fn)(struct hrtimer *))
+{
+#ifdef T3_HAS_HRTIMER_SETUP
+	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	timer->function = fn;
 #endif
 }
 

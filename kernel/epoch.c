@@ -277,10 +277,9 @@ static void look_at_all(struct t3_part *part)
 }
 
 static int notify_part(struct t3_member *member, struct t3_part *part,
-		       struct t3_notify *notify)
+		       struct t3_notify *notify, u64 budget)
 {
 	struct t3_plan *plan = part->plan;
-	u64 budget = READ_ONCE(t3_inline_max_bytes);
 	bool mapped = !notify->entries;
 	int ret;
 
@@ -317,7 +316,8 @@ int t3_notify(struct t3_cmd *cmd)
 	part = t3_part_get(cmd->member, notify->slot);
 	if (IS_ERR(part))
 		return PTR_ERR(part);
-	ret = notify_part(cmd->member, part, notify);
+	ret = notify_part(cmd->member, part, notify,
+			  cmd->nowait ? 0 : READ_ONCE(t3_inline_max_bytes));
 	t3_part_put(part);
 	return ret;
 }
@@ -335,39 +335,65 @@ static int look(const struct t3_part *part, u32 epoch)
 	return ret;
 }
 
-/* Sleep, but run what is ready meanwhile. Return: as look(), or -ETIME. */
+/* When a wait that begins now ends at the latest. */
+ktime_t t3_wait_deadline(u64 timeout_ns)
+{
+	return ktime_add_safe(ktime_get(),
+			      ns_to_ktime(min_t(u64, timeout_ns, KTIME_MAX)));
+}
+
+/**
+ * t3_wait_look - is a wait over?
+ * @member: who waits
+ * @part: for an epoch of this
+ * @epoch: the epoch
+ * @end: when it is over at the latest; KTIME_MAX: don't look at the time
+ *
+ * What is not 0 once remains so, whatever it becomes.
+ *
+ * Context: any. Return: 0 not yet; 1 the epoch has retired; -errno of the
+ * group's cause, -ESHUTDOWN, -ETIME.
+ */
+int t3_wait_look(const struct t3_member *member, const struct t3_part *part,
+		 u32 epoch, ktime_t end)
+{
+	int ret = look(part, epoch);
+
+	if (ret)
+		return ret;
+	if (READ_ONCE(member->left))
+		return -ESHUTDOWN;
+	if (end != KTIME_MAX && ktime_compare(ktime_get(), end) >= 0)
+		return -ETIME;
+	return 0;
+}
+
+/* Sleep, but run what is ready meanwhile. Return: as t3_wait_look(), never 0. */
 static int wait_retired(struct t3_member *member, struct t3_part *part,
-			u32 epoch, u64 timeout_ns)
+			u32 epoch, ktime_t end)
 {
 	wait_queue_head_t *wq = &member->group->rank_wait[part->rank];
 	u64 budget = READ_ONCE(t3_inline_max_bytes);
 	struct t3_plan *plan = part->plan;
-	ktime_t left, end;
 	int ret;
 
-	end = ktime_add_safe(ktime_get(),
-			     ns_to_ktime(min_t(u64, timeout_ns, KTIME_MAX)));
 	for (;;) {
-		ret = look(part, epoch);
+		ret = t3_wait_look(member, part, epoch, end);
 		if (ret)
 			return ret;
-		left = ktime_sub(end, ktime_get());
-		if (ktime_to_ns(left) <= 0)
-			return -ETIME;
 		if (signal_pending(current))
 			return -EINTR;
-		if (READ_ONCE(member->left))
-			return -ESHUTDOWN;
 		if (budget && t3_ready_any(plan->ready)) {
 			t3_plan_run(plan, &budget);
 			cond_resched();
 			continue;
 		}
 		ret = wait_event_interruptible_hrtimeout
-			(*wq, look(part, epoch) || READ_ONCE(member->left),
-			 left);
+			(*wq, t3_wait_look(member, part, epoch, KTIME_MAX),
+			 ktime_sub(end, ktime_get()));
 		if (ret == -ERESTARTSYS)
-			return look(part, epoch) ?: -EINTR;
+			return t3_wait_look(member, part, epoch, KTIME_MAX) ?:
+			       -EINTR;
 	}
 }
 
@@ -397,26 +423,70 @@ static int recheck_retired(struct t3_member *member, struct t3_part *part)
 	return 0;
 }
 
-static int wait_part(struct t3_member *member, struct t3_part *part,
-		     struct t3_wait *wait)
+static int wait_check(struct t3_member *member, const struct t3_part *part,
+		      const struct t3_wait *wait)
 {
 	struct t3_plan *plan = part->plan;
 	u32 armed;
-	int ret;
 
 	/* A plan that is not live has armed nothing. */
 	armed = t3_plan_state(plan) == T3_PLAN_LIVE ?
 		t3_machine_armed(&plan->machine, part->rank) : 0;
-	if (armed - wait->epoch >= READ_ONCE(part->arms)) {
-		t3_say(member, "WAIT slot %u: epoch %u was never armed, the last is %u",
-		       plan->slot, wait->epoch, armed);
-		return t3_group_error(member->group) ?: -ERANGE;
-	}
-	ret = wait_retired(member, part, wait->epoch, wait->timeout_ns);
+	if (armed - wait->epoch < READ_ONCE(part->arms))
+		return 0;
+	t3_say(member, "WAIT slot %u: epoch %u was never armed, the last is %u",
+	       plan->slot, wait->epoch, armed);
+	return t3_group_error(member->group) ?: -ERANGE;
+}
+
+/**
+ * t3_wait_begin - check a wait before it waits
+ * @member: who waits
+ * @wait: what for
+ * @part: out: the part, with a reference that t3_wait_end() gives back
+ *
+ * Context: may sleep. Return: 0 or the errno of the contract, and all is done.
+ */
+int t3_wait_begin(struct t3_member *member, struct t3_wait *wait,
+		  struct t3_part **part)
+{
+	int ret;
+
+	wait->rank = T3_NONE;
+	if (wait->flags || wait->__reserved)
+		return -EOPNOTSUPP;
+	*part = t3_part_get(member, wait->slot);
+	if (IS_ERR(*part))
+		return PTR_ERR(*part);
+	ret = wait_check(member, *part, wait);
+	return ret ? t3_wait_end(member, *part, wait, ret) : 0;
+}
+
+/**
+ * t3_wait_end - what is to be done when a wait is over
+ * @member: who waited, of current->mm
+ * @part: for an epoch of this; its reference is given back
+ * @wait: gets the outputs
+ * @ret: how it ended: t3_wait_look(), or -EINTR
+ *
+ * Context: sleeps. Return: 0 or the errno of the contract.
+ */
+int t3_wait_end(struct t3_member *member, struct t3_part *part,
+		struct t3_wait *wait, int ret)
+{
+	u64 cause;
+
 	if (ret == 1)
 		ret = recheck_retired(member, part);
 	if (!ret)
 		WRITE_ONCE(part->seen, t3_part_retired(part));
+	t3_part_put(part);
+	cause = t3_group_cause(member->group);
+	if (ret && cause) {
+		/* With an error of a broken group the buffers are given back. */
+		t3_group_drain(member->group);
+		wait->rank = t3_cause_rank(cause);
+	}
 	return ret;
 }
 
@@ -424,22 +494,12 @@ int t3_wait(struct t3_cmd *cmd)
 {
 	struct t3_wait *wait = cmd->arg;
 	struct t3_part *part;
-	u64 cause;
 	int ret;
 
-	wait->rank = T3_NONE;
-	if (wait->flags || wait->__reserved)
-		return -EOPNOTSUPP;
-	part = t3_part_get(cmd->member, wait->slot);
-	if (IS_ERR(part))
-		return PTR_ERR(part);
-	ret = wait_part(cmd->member, part, wait);
-	t3_part_put(part);
-	cause = t3_group_cause(cmd->group);
-	if (ret && cause) {
-		/* With an error of a broken group the buffers are given back. */
-		t3_group_drain(cmd->group);
-		wait->rank = t3_cause_rank(cause);
-	}
-	return ret;
+	ret = t3_wait_begin(cmd->member, wait, &part);
+	if (ret)
+		return ret;
+	ret = wait_retired(cmd->member, part, wait->epoch,
+			   t3_wait_deadline(wait->timeout_ns));
+	return t3_wait_end(cmd->member, part, wait, ret);
 }

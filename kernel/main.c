@@ -55,8 +55,16 @@ static void cmd_finish(struct t3_cmd *cmd, bool keep)
 	}
 }
 
-static const struct t3_op *find_op(const struct t3_op *ops, u32 nops,
-				   unsigned int code)
+/**
+ * t3_op_find - look a command up
+ * @ops: the commands of a kind of file
+ * @nops: how many
+ * @code: the ioctl's code
+ *
+ * Return: NULL where that kind of file has no such command.
+ */
+const struct t3_op *t3_op_find(const struct t3_op *ops, u32 nops,
+			       unsigned int code)
 {
 	u32 i;
 
@@ -67,41 +75,22 @@ static const struct t3_op *find_op(const struct t3_op *ops, u32 nops,
 }
 
 /**
- * t3_dispatch - carry out a command
- * @cmd: what it is called on
- * @ops: the commands of that kind of file
- * @nops: how many
- * @code: the ioctl's code
- * @arg: the ioctl's argument, a user's pointer
+ * t3_arg_take - read a command's structure
+ * @op: the command
+ * @uarg: the user's structure
+ * @arg: out: the kernel's copy
  *
  * A command with outputs first writes back what it has read, so that memory
  * that can't be written is refused before anything has changed.
  *
  * Context: may sleep. Return: 0 or the errno of the contract in linux/t3.h.
  */
-long t3_dispatch(struct t3_cmd *cmd, const struct t3_op *ops, u32 nops,
-		 unsigned int code, unsigned long arg)
+int t3_arg_take(const struct t3_op *op, void __user *uarg, union t3_arg *arg)
 {
-	union {
-		struct t3_query query;
-		struct t3_group_create create;
-		struct t3_group_join join;
-		struct t3_group_info info;
-		struct t3_region_add region_add;
-		struct t3_plan_add plan_add;
-		struct t3_plan_wait plan_wait;
-		struct t3_notify notify;
-		struct t3_wait wait;
-		u32 head[2];
-	} buf;
-	const struct t3_op *op = find_op(ops, nops, code);
-	void __user *uarg = (void __user *)arg;
-	u32 usize, n;
+	u32 usize;
 	int ret;
 
-	if (!op)
-		return -ENOTTY;
-	if (WARN_ON_ONCE(op->size > sizeof(buf)))
+	if (WARN_ON_ONCE(op->size > sizeof(*arg)))
 		return -ENOTTY;
 	if (get_user(usize, (u32 __user *)uarg))
 		return -EFAULT;
@@ -109,21 +98,55 @@ long t3_dispatch(struct t3_cmd *cmd, const struct t3_op *ops, u32 nops,
 		return -EINVAL;
 	if (usize > SZ_64K)	/* nobody shall have us look for zeros for long */
 		return -E2BIG;
-	memset(&buf, 0, sizeof(buf));
-	ret = copy_struct_from_user(&buf, op->size, uarg, usize);
+	memset(arg, 0, sizeof(*arg));
+	ret = copy_struct_from_user(arg, op->size, uarg, usize);
 	if (ret)
 		return ret;
 	/* Read again, it may be another one; all commands have flags next. */
-	buf.head[0] = usize;
-	n = min(usize, op->size);
-	if (op->out && copy_to_user(uarg, &buf, n))
+	arg->head[0] = usize;
+	if (op->out && copy_to_user(uarg, arg, min(usize, op->size)))
 		return -EFAULT;
+	return 0;
+}
 
-	cmd->arg = &buf;
-	ret = op->fn(cmd);
+/**
+ * t3_arg_give - write a command's outputs
+ * @op: the command
+ * @uarg: the user's structure
+ * @arg: the kernel's copy
+ * @ret: what the command returns
+ *
+ * Context: may sleep. Return: @ret, or -EFAULT in the place of 0.
+ */
+int t3_arg_give(const struct t3_op *op, void __user *uarg,
+		const union t3_arg *arg, int ret)
+{
 	if (op->out && (!ret || op->out_on_error) &&
-	    copy_to_user(uarg, &buf, n) && !ret)
-		ret = -EFAULT;
+	    copy_to_user(uarg, arg, min(arg->head[0], op->size)) && !ret)
+		return -EFAULT;
+	return ret;
+}
+
+/**
+ * t3_dispatch - carry out a command
+ * @cmd: what it is called on
+ * @op: the command, or NULL: there is none
+ * @uarg: the user's structure
+ *
+ * Context: may sleep. Return: 0 or the errno of the contract in linux/t3.h.
+ */
+int t3_dispatch(struct t3_cmd *cmd, const struct t3_op *op, void __user *uarg)
+{
+	union t3_arg arg;
+	int ret;
+
+	if (!op)
+		return -ENOTTY;
+	ret = t3_arg_take(op, uarg, &arg);
+	if (ret)
+		return ret;
+	cmd->arg = &arg;
+	ret = t3_arg_give(op, uarg, &arg, op->fn(cmd));
 	cmd_finish(cmd, !ret);
 	return ret;
 }
@@ -153,7 +176,8 @@ static long device_ioctl(struct file *file, unsigned int code,
 {
 	struct t3_cmd cmd = { };
 
-	return t3_dispatch(&cmd, device_ops, ARRAY_SIZE(device_ops), code, arg);
+	return t3_dispatch(&cmd, t3_op_find(device_ops, ARRAY_SIZE(device_ops),
+					    code), (void __user *)arg);
 }
 
 static const struct file_operations device_fops = {

@@ -214,17 +214,38 @@ static const struct t3_op member_ops[] = {
 	      t3_group_abort),
 };
 
+/**
+ * t3_member_op - look up a command of members
+ * @code: the ioctl's code
+ *
+ * Return: NULL where there is no such command.
+ */
+const struct t3_op *t3_member_op(unsigned int code)
+{
+	return t3_op_find(member_ops, ARRAY_SIZE(member_ops), code);
+}
+
+/**
+ * t3_member_allowed - may the caller use a member?
+ * @member: the member
+ *
+ * Return: 0; -EPERM, -ESHUTDOWN.
+ */
+int t3_member_allowed(const struct t3_member *member)
+{
+	if (current->mm != member->mm)
+		return -EPERM;
+	return READ_ONCE(member->left) ? -ESHUTDOWN : 0;
+}
+
 static long member_ioctl(struct file *file, unsigned int code,
 			 unsigned long arg)
 {
 	struct t3_member *member = file->private_data;
 	struct t3_cmd cmd = { .group = member->group, .member = member };
 
-	if (current->mm != member->mm)
-		return -EPERM;
-	if (READ_ONCE(member->left))
-		return -ESHUTDOWN;
-	return t3_dispatch(&cmd, member_ops, ARRAY_SIZE(member_ops), code, arg);
+	return t3_member_allowed(member) ?:
+	       t3_dispatch(&cmd, t3_member_op(code), (void __user *)arg);
 }
 
 /*
@@ -313,6 +334,7 @@ static const struct file_operations member_fops = {
 #endif
 	.unlocked_ioctl = member_ioctl,
 	.compat_ioctl = compat_ptr_ioctl,
+	.uring_cmd = t3_uring_cmd,
 	.poll = member_poll,
 	.mmap = t3_mmap,
 	.llseek = noop_llseek,

@@ -23,6 +23,7 @@
 #include <linux/bits.h>
 #include <linux/fs.h>
 #include <linux/kref.h>
+#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
@@ -50,9 +51,21 @@
 #error "t3 needs CONFIG_MMU_NOTIFIER"
 #endif
 
+#ifdef CONFIG_IO_URING
+#define T3_URING	T3_FEATURE_URING
+#else
+#define T3_URING	0
+#endif
+/* A wait may pend in a ring only where the ring can get rid of it. */
+#ifdef T3_HAS_URING_CANCEL
+#define T3_URING_WAIT	(T3_URING ? T3_FEATURE_URING_WAIT : 0)
+#else
+#define T3_URING_WAIT	0
+#endif
 #define T3_FEATURES	(T3_FEATURE_USER_MEMORY | T3_FEATURE_ENGINE_CPU | \
-			 T3_FEATURE_POLLER)
+			 T3_FEATURE_POLLER | T3_URING | T3_URING_WAIT)
 #define T3_MAX_REGIONS	1024	/* of one member */
+#define T3_MAX_WAITS	1024	/* pending in rings, of one member */
 
 /* mmap offsets of a member: (slot * 2 + kind) << T3_MMAP_SHIFT. */
 #define T3_MMAP_SHIFT	20
@@ -399,6 +412,7 @@ struct t3_group {
  * @regions: its regions, under @lock; an entry without a region is reserved
  * @map_file: stands for the member in its mappings, which so don't keep the
  *	member open; constant
+ * @waits: pending waits of io_uring (uring.c)
  * @notifier: tells when the mm goes
  * @leave_work: frees all when the mm went before the file
  */
@@ -414,6 +428,7 @@ struct t3_member {
 	struct t3_part *part[T3_MAX_PLANS];
 	struct xarray regions;
 	struct file *map_file;
+	atomic_t waits;
 	struct mmu_notifier notifier;
 	struct work_struct leave_work;
 };
@@ -433,6 +448,8 @@ do {									\
  * @member: on a member
  * @arg: the command's structure, kernel's copy; every output is the
  *	handler's to set
+ * @nowait: the caller must not be kept: transfers are the workers', and a wait
+ *	only looks
  * @file: a file that the command made, to be installed at @fd when the
  *	structure has been copied out
  * @fd: reserved
@@ -441,6 +458,7 @@ struct t3_cmd {
 	struct t3_group *group;
 	struct t3_member *member;
 	void *arg;
+	bool nowait;
 	struct file *file;
 	int fd;
 };
@@ -470,9 +488,27 @@ struct t3_op {
 		.fn = (_fn),						\
 	}
 
+/* The kernel's copy of a command's structure. */
+union t3_arg {
+	struct t3_query query;
+	struct t3_group_create create;
+	struct t3_group_join join;
+	struct t3_group_info info;
+	struct t3_region_add region_add;
+	struct t3_plan_add plan_add;
+	struct t3_plan_wait plan_wait;
+	struct t3_notify notify;
+	struct t3_wait wait;
+	u32 head[2];
+};
+
 /* main.c */
-long t3_dispatch(struct t3_cmd *cmd, const struct t3_op *ops, u32 nops,
-		 unsigned int code, unsigned long arg);
+const struct t3_op *t3_op_find(const struct t3_op *ops, u32 nops,
+			       unsigned int code);
+int t3_arg_take(const struct t3_op *op, void __user *uarg, union t3_arg *arg);
+int t3_arg_give(const struct t3_op *op, void __user *uarg,
+		const union t3_arg *arg, int ret);
+int t3_dispatch(struct t3_cmd *cmd, const struct t3_op *op, void __user *uarg);
 int t3_cmd_file(struct t3_cmd *cmd, const char *name,
 		const struct file_operations *fops, void *priv);
 
@@ -511,6 +547,8 @@ void t3_broken_say(struct t3_group *group, u64 cause, char *buf, size_t size);
 
 /* member.c */
 int t3_group_join(struct t3_cmd *cmd);
+const struct t3_op *t3_member_op(unsigned int code);
+int t3_member_allowed(const struct t3_member *member);
 struct t3_part *t3_part_get(struct t3_member *member, u32 slot);
 void t3_part_put(struct t3_part *part);
 
@@ -542,8 +580,19 @@ void t3_plan_put(struct t3_plan *plan);
 int t3_arm(struct t3_cmd *cmd);
 int t3_notify(struct t3_cmd *cmd);
 int t3_wait(struct t3_cmd *cmd);
+int t3_wait_begin(struct t3_member *member, struct t3_wait *wait,
+		  struct t3_part **part);
+int t3_wait_look(const struct t3_member *member, const struct t3_part *part,
+		 u32 epoch, ktime_t end);
+ktime_t t3_wait_deadline(u64 timeout_ns);
+int t3_wait_end(struct t3_member *member, struct t3_part *part,
+		struct t3_wait *wait, int ret);
 bool t3_member_armed(struct t3_member *member, u32 *slot);
 bool t3_part_running(const struct t3_part *part);
+
+/* uring.c */
+struct io_uring_cmd;
+int t3_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags);
 
 /* run.c */
 extern const struct t3_machine_ops t3_plan_ops;

@@ -26,4 +26,9 @@ endif
 
 ccflags-y += $(call t3-define,vm_flags_set,VM_FLAGS_SET)
 ccflags-y += $(call t3-define,pin_vmas,PIN_VMAS)
+ccflags-y += $(call t3-define,uring_cmd_h,URING_CMD_H)
+ccflags-y += $(call t3-define,uring_sqe,URING_SQE)
+ccflags-y += $(call t3-define,uring_cancel,URING_CANCEL)
+ccflags-y += $(call t3-define,uring_done_res2,URING_DONE_RES2)
+ccflags-y += $(call t3-define,hrtimer_setup,HRTIMER_SETUP)
 endif

@@ -89,6 +89,12 @@ TEST_F(live, other_encodings)
 	EXPECT_EQ(0, t3_call(dev, 0xbe00, &query));
 }
 
+#define KNOWN_FEATURES	(T3_FEATURE_USER_MEMORY | \
+			 T3_FEATURE_ENGINE_CPU | \
+			 T3_FEATURE_POLLER | \
+			 T3_FEATURE_URING | \
+			 T3_FEATURE_URING_WAIT)
+
 TEST_F(live, query)
 {
 	struct t3_query query;
@@ -98,7 +104,7 @@ TEST_F(live, query)
 	EXPECT_EQ(0U, query.flags);
 	EXPECT_TRUE(query.features & T3_FEATURE_USER_MEMORY);
 	EXPECT_TRUE(query.features & T3_FEATURE_ENGINE_CPU);
-	EXPECT_EQ(0ULL, query.features & ~7ULL);
+	EXPECT_EQ(0ULL, query.features & ~KNOWN_FEATURES);
 	EXPECT_GE(query.max_regions, (__u32)T3_MAX_PLAN_REGIONS);
 	EXPECT_GT(query.max_block_bytes, 0U);
 	EXPECT_LE(query.max_block_bytes, (__u32)T3_MAX_BLOCK_BYTES);

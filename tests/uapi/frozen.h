@@ -39,6 +39,8 @@ static const struct frozen_number frozen_numbers[] = {
 	NUMBER(T3_FEATURE_USER_MEMORY, 1),
 	NUMBER(T3_FEATURE_ENGINE_CPU, 2),
 	NUMBER(T3_FEATURE_POLLER, 4),
+	NUMBER(T3_FEATURE_URING, 256),
+	NUMBER(T3_FEATURE_URING_WAIT, 512),
 	NUMBER(T3_IOC_TYPE, 0xbe),
 	NUMBER(T3_CMD_QUERY, 0x00),
 	NUMBER(T3_CMD_GROUP_CREATE, 0x01),
@@ -257,6 +259,11 @@ static const struct frozen_field frozen_fields[] = {
 	FIELD(t3_leave, size, 0, 4),
 	FIELD(t3_leave, flags, 4, 4),
 	WHOLE(t3_leave, 8),
+
+	FIELD(t3_uring_cmd, arg, 0, 8),
+	FIELD(t3_uring_cmd, size, 8, 4),
+	FIELD(t3_uring_cmd, __reserved, 12, 4),
+	WHOLE(t3_uring_cmd, 16),
 
 	FIELD(t3_plan_status, armed, 0, 4),
 	FIELD(t3_plan_status, retired, 4, 4),

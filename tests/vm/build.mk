@@ -11,7 +11,9 @@ $(B)/tests/kselftest/%: tests/kselftest/%.c $(wildcard tests/kselftest/*.h) \
 		include/uapi/linux/t3.h | $(KSELFTEST_H)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(OPT) -g $(WARN) -Wno-unused-parameter -static -pthread \
-		-Iinclude/uapi -isystem $(KSELFTEST_H) $< -o $@
+		-Iinclude/uapi -isystem $(KSELFTEST_H) $< -o $@ $(KSELFTEST_LIBS)
+
+$(B)/tests/kselftest/uring: KSELFTEST_LIBS := -luring
 
 $(KSELFTEST_H):
 	@tools/setup/fetch-kernels scripts

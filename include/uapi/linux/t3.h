@@ -70,6 +70,8 @@
 #define T3_FEATURE_USER_MEMORY	(1ULL << 0)
 #define T3_FEATURE_ENGINE_CPU	(1ULL << 1)
 #define T3_FEATURE_POLLER	(1ULL << 2)
+#define T3_FEATURE_URING	(1ULL << 8)	/* struct t3_uring_cmd */
+#define T3_FEATURE_URING_WAIT	(1ULL << 9)	/* T3_WAIT is one of them */
 
 #define T3_IOC_TYPE	0xBE
 
@@ -607,6 +609,49 @@ struct t3_leave {
 	__u32 flags;
 };
 #define T3_LEAVE _IO(T3_IOC_TYPE, T3_CMD_LEAVE)
+
+/**
+ * struct t3_uring_cmd - a command of a member through io_uring
+ * @arg: address of the command's structure, which stays the kernel's until the
+ *	command has completed
+ * @size: the same as the structure's own size
+ * @__reserved: 0
+ *
+ * Where T3_FEATURE_URING is set: an IORING_OP_URING_CMD on a member, whose
+ * cmd_op is T3_ARM, T3_NOTIFY or T3_REGION_ADD and whose cmd is this. It
+ * completes exactly once, with 0 or the negative errno that ioctl() would have
+ * given, and the outputs are in the structure by then. The caller's address
+ * space is that of whoever submits, also where one of the ring's threads does.
+ * T3_NOTIFY leaves transfers to the workers.
+ *
+ * Where T3_FEATURE_URING_WAIT is set, T3_WAIT is possible as well. It keeps no
+ * thread, and completes when the epoch has retired, or with T3_WAIT's errors
+ * (not EINTR), or with ECANCELED, and then without outputs, when the thread
+ * that submitted it or the ring ends first. Elsewhere poll the member
+ * (IORING_OP_POLL_ADD), then call T3_WAIT.
+ *
+ * Errors beside the command's own: EINVAL @size is not the structure's; EBUSY
+ * T3_WAIT: 1024 are pending in this member; EOPNOTSUPP the command is not to
+ * be had through io_uring, or @__reserved is not 0.
+ */
+struct t3_uring_cmd {
+	__aligned_u64 arg;
+	__u32 size;
+	__u32 __reserved;
+};
+
+/*
+ * poll() of a member gives
+ *
+ *  POLLIN, POLLRDNORM	in some plan an epoch has retired that the caller was
+ *			not told of yet, by T3_WAIT or by arming the next one;
+ *			T3_WAIT of that plan's last epoch ends it
+ *  POLLERR		the group has broken: T3_WAIT says why, and returns
+ *			when no transfer runs any more
+ *  POLLHUP		the member has left, or its address space has gone
+ *
+ * and wakes up when one of them begins. A group or the device has no poll().
+ */
 
 /**
  * struct t3_plan_status - what a member may read of a plan without a call
