@@ -87,6 +87,8 @@ enum t3_engine {
  *	the program computes: 0: the library chooses (one where there are more
  *	processors than ranks, else none); 1 .. 64; T3_NO_WORKERS: none,
  *	triggers run inside t3_produced() and t3_wait() only
+ * @flags: T3_OPTION_URING or 0; may be missing: the first version ended before
+ *	it
  */
 struct t3_options {
 	uint32_t size;
@@ -94,7 +96,15 @@ struct t3_options {
 	uint32_t setup_ms;
 	uint32_t watchdog_ms;
 	uint32_t workers;
+	uint32_t flags;
 };
+
+/*
+ * t3_options.flags: calls of the kernel engine go through io_uring where that
+ * is possible, else by ioctl() with the same results; t3_uring_why() says which.
+ * The environment variable T3_URING asks for it too (1), or forbids it (0).
+ */
+#define T3_OPTION_URING	(1U << 0)
 
 #define T3_NO_WORKERS	0xffffffffU
 
@@ -238,6 +248,16 @@ int t3_abort(struct t3_member *member);
 uint32_t t3_rank(const struct t3_member *member);
 uint32_t t3_ranks(const struct t3_member *member);
 uint32_t t3_engine(const struct t3_member *member);
+
+/**
+ * t3_uring_why - do a member's calls go through io_uring, and if not, why?
+ * @member: the member
+ * @why: out: a sentence, at most @bytes with its end
+ * @bytes: size of @why
+ *
+ * Return: 1 they do; 0 they don't.
+ */
+int t3_uring_why(const struct t3_member *member, char *why, size_t bytes);
 
 /**
  * t3_alloc - memory that is good on every engine

@@ -186,6 +186,8 @@ struct t3_plan {
  * @tiles: report tiles of @n blocks in order, and carry out what became ready
  * @wait: until plan->epoch has retired here, @timeout_ms at most
  * @wait_block: until @block's count reaches (cyclic) @updates: epoch * K
+ * @uring_why: see t3_uring_why(); NULL: the engine makes no calls that could
+ *	go through io_uring
  *
  * Constant. Each returns 0 or a negative errno of t3.h and, on failure, has
  * called t3_fail() with the sentence. Concurrency is as t3.h promises it to
@@ -215,6 +217,8 @@ struct t3_engine_ops {
 	int (*wait)(struct t3_plan *plan, uint32_t timeout_ms);
 	int (*wait_block)(struct t3_plan *plan, uint32_t block,
 			  uint32_t updates, uint32_t timeout_ms);
+	int (*uring_why)(const struct t3_member *member, char *why,
+			 size_t bytes);
 };
 
 extern const struct t3_engine_ops t3_soft_engine;

@@ -20,15 +20,16 @@ int t3_fail_range(const char *call, const char *name, uint64_t value,
  * @name: the argument's name
  * @to: out
  * @bytes: size of @to, which this library knows
+ * @least: size of the first version
  * @from: the user's
  *
- * A longer structure than the library knows is taken when the surplus is zero.
+ * A longer structure than the library knows is taken when the surplus is zero;
+ * what a shorter one lacks is zero.
  *
- * Return: 0; -EINVAL shorter than @bytes, the first version; -E2BIG a surplus
- * that is not zero.
+ * Return: 0; -EINVAL shorter than @least; -E2BIG a surplus that is not zero.
  */
 int t3_copy_struct(const char *call, const char *name, void *to, size_t bytes,
-		   const void *from);
+		   size_t least, const void *from);
 
 /**
  * t3_options_take - check options and fill in the defaults

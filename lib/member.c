@@ -2,6 +2,7 @@
 /*
  * Members: joining, leaving, and a member's memory.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "front.h"
@@ -132,6 +133,20 @@ uint32_t t3_ranks(const struct t3_member *member)
 uint32_t t3_engine(const struct t3_member *member)
 {
 	return member ? member->ops->id : T3_ENGINE_AUTO;
+}
+
+int t3_uring_why(const struct t3_member *member, char *why, size_t bytes)
+{
+	if (!member)
+		return t3_fail_null(__func__, "member");
+	if (!why && bytes)
+		return t3_fail_null(__func__, "why");
+	if (member->ops->uring_why)
+		return member->ops->uring_why(member, why, bytes);
+	snprintf(why, bytes,
+		 "io_uring is not used: the %s engine has no use for it",
+		 member->ops->name);
+	return 0;
 }
 
 int t3_alloc(struct t3_member *member, size_t bytes, void **memory)

@@ -224,7 +224,8 @@ int t3_plan_add(struct t3_member *member, const struct t3_collective *collective
 		return t3_fail_null(__func__, "collective");
 	if (!plan)
 		return t3_fail_null(__func__, "plan");
-	ret = t3_copy_struct(__func__, "collective", &c, sizeof(c), collective);
+	ret = t3_copy_struct(__func__, "collective", &c, sizeof(c), sizeof(c),
+			     collective);
 	if (!ret)
 		ret = check(__func__, member, &c);
 	if (!ret)

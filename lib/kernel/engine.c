@@ -66,4 +66,5 @@ const struct t3_engine_ops t3_kernel_engine = {
 	.tiles = kernel_tiles,
 	.wait = kernel_wait,
 	.wait_block = kernel_wait_block,
+	.uring_why = kernel_uring_why,
 };

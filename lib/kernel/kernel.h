@@ -16,6 +16,8 @@
  * @fd: the member's file
  * @forks: kernel_forks when it joined: another number is a forked child, which
  *	has the file, but neither the right to use it nor the mappings
+ * @no_uring: why commands do not go through io_uring; NULL: they do
+ * @uring_waits: T3_WAIT may pend there
  *
  * Constant after joining.
  */
@@ -23,6 +25,8 @@ struct kernel_member {
 	struct t3_member m;
 	int fd;
 	uint32_t forks;
+	const char *no_uring;
+	bool uring_waits;
 };
 
 /* Counted in the child at each fork, before it has threads. */
@@ -76,6 +80,23 @@ static inline uint32_t kernel_region_number(const struct t3_region *region)
 
 /* ioctl(), again where a signal came; 0 or -errno. */
 int kernel_call(int fd, unsigned long command, void *argument);
+
+/**
+ * kernel_issue - a command that may go through io_uring
+ * @member: whose
+ * @command: T3_ARM, T3_NOTIFY, T3_REGION_ADD or T3_WAIT
+ * @argument: its structure
+ *
+ * Return: 0 or -errno; -EINTR is the caller's to deal with.
+ */
+int kernel_issue(const struct t3_member *member, unsigned long command,
+		 void *argument);
+
+/* Decides, when a member has joined, whether its commands use io_uring. */
+void kernel_uring_choose(struct kernel_member *member);
+
+/* Does it use io_uring? Return: 1 or 0, and a sentence. */
+int kernel_uring_why(const struct t3_member *member, char *why, size_t bytes);
 
 /**
  * kernel_fail - the sentence for a command that failed

@@ -47,6 +47,7 @@ int kernel_join(struct t3_member *member, int fd)
 			       strerror(-ret));
 	((struct kernel_member *)member)->fd = join.out_fd;
 	((struct kernel_member *)member)->forks = kernel_forks;
+	kernel_uring_choose((struct kernel_member *)member);
 	return 0;
 }
 

@@ -67,8 +67,11 @@ int kernel_region_add(struct t3_region *region)
 		.row_stride = region->row_stride,
 		.rows = region->rows,
 	};
-	int ret = kernel_call(kernel_fd(region->member), T3_REGION_ADD, &add);
+	int ret;
 
+	do {
+		ret = kernel_issue(region->member, T3_REGION_ADD, &add);
+	} while (ret == -EINTR);
 	if (ret)
 		return fail(region, -ret);
 	((struct kernel_region *)region)->number = add.region;

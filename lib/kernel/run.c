@@ -5,8 +5,6 @@
  * Tiles go by T3_NOTIFY, which counts and carries out in one call; waits look
  * at the mapped status first.
  */
-#include <sys/ioctl.h>
-
 #include "kernel.h"
 #include "env.h"
 
@@ -63,8 +61,11 @@ static int fail_arm(const struct t3_plan *plan, int error)
 int kernel_arm(struct t3_plan *plan)
 {
 	struct t3_arm arm = { .size = sizeof(arm), .slot = plan->slot };
-	int ret = kernel_call(kernel_fd(plan->member), T3_ARM, &arm);
+	int ret;
 
+	do {
+		ret = kernel_issue(plan->member, T3_ARM, &arm);
+	} while (ret == -EINTR);
 	if (ret)
 		return fail_arm(plan, -ret);
 	plan->epoch = arm.epoch;
@@ -105,8 +106,7 @@ int kernel_tiles(struct t3_plan *plan, const struct t3_tiles *tiles,
 		};
 
 		/* What was taken before a signal must not be counted again. */
-		ret = ioctl(kernel_fd(plan->member), T3_NOTIFY, &notify);
-		ret = ret < 0 ? -errno : 0;
+		ret = kernel_issue(plan->member, T3_NOTIFY, &notify);
 		at += notify.done < n - at ? notify.done : n - at;
 	} while (ret == -EINTR && at < n);
 	if (!ret || ret == -EINTR)
@@ -130,10 +130,10 @@ static int wait_once(struct t3_plan *plan, uint64_t ns, uint32_t *rank)
 		.timeout_ns = ns,
 		.rank = T3_NONE,
 	};
-	int ret = ioctl(kernel_fd(plan->member), T3_WAIT, &wait);
+	int ret = kernel_issue(plan->member, T3_WAIT, &wait);
 
 	*rank = wait.rank;
-	return ret < 0 ? -errno : 0;
+	return ret;
 }
 
 /* @block: the one that was waited for; T3_NONE: the epoch was. */

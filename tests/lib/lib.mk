@@ -47,7 +47,13 @@ $(LIBT)/engines: tests/lib/test_engines.c $(LIB_A)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_T3) -pthread -MMD -MP $^ -o $@ $(LDFLAGS) -lcmocka
 
+# Its way through io_uring, in the same VMs.
+$(LIBT)/uring: tests/lib/test_uring.c $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_T3) -pthread -MMD -MP $^ -o $@ $(LDFLAGS) -lcmocka
+
 CHECK_SUITES += $(LIBT)/engines tests/lib/kernel-6.1 tests/lib/kernel-6.12
+CHECK_NEEDS += $(LIBT)/uring
 
 # Where others compile meanwhile, the exhaustive one takes minutes.
 CHECK_LIMITS += lib/planner=900 lib/planner_san=900

@@ -121,7 +121,7 @@ static void test_group_create(void **state)
 	refused(t3_group_create(4, &o, &group), EINVAL,
 		"t3_group_create: options->size is 4, allowed are 20 and more");
 	refused(t3_group_create(4, &longer.o, &group), E2BIG,
-		"t3_group_create: options->size is 24, byte 0 behind the known 20 is not 0");
+		"t3_group_create: options->size is 28, byte 0 behind the known 24 is not 0");
 	o.size = sizeof(o);
 	o.engine = 4;
 	refused(t3_group_create(4, &o, &group), EINVAL,
@@ -138,6 +138,10 @@ static void test_group_create(void **state)
 	o.workers = 65;
 	refused(t3_group_create(4, &o, &group), ERANGE,
 		"t3_group_create: options->workers is 65, allowed are 0 to 64");
+	o.workers = 0;
+	o.flags = 2;
+	refused(t3_group_create(4, &o, &group), EINVAL,
+		"t3_group_create: options->flags is 0x2, allowed is 0x1");
 	assert_null(group);
 }
 
@@ -158,6 +162,13 @@ static void test_group_options(void **state)
 	assert_int_equal(mock.watchdog_ms, T3_TIMEOUT_DEFAULT);
 	t3_group_close(group);
 	t3_group_close(NULL);
+	/* the first version ended before the flags: what lies there is not read */
+	longer.o.size = offsetof(struct t3_options, flags);
+	longer.o.flags = 2;
+	assert_int_equal(t3_group_create(4, &longer.o, &group), 0);
+	assert_int_equal(group->options.flags, 0);
+	assert_int_equal(group->options.workers, T3_NO_WORKERS);
+	t3_group_close(group);
 }
 
 static void test_group_from_fd(void **state)
@@ -281,6 +292,7 @@ static void test_join(void **state)
 {
 	struct world *w = *state;
 	struct t3_member *member = NULL;
+	char why[128];
 
 	refused(t3_join(NULL, 0, &member), EINVAL, "t3_join: group is NULL");
 	refused(t3_join(w->group, 0, NULL), EINVAL, "t3_join: member is NULL");
@@ -292,6 +304,14 @@ static void test_join(void **state)
 	assert_int_equal(t3_rank(w->member), 1);
 	assert_int_equal(t3_ranks(w->member), 4);
 	assert_int_equal(t3_engine(w->member), T3_ENGINE_SOFT);
+	assert_int_equal(t3_uring_why(w->member, why, sizeof(why)), 0);
+	assert_non_null(strstr(why, "io_uring is not used: the "));
+	assert_int_equal(t3_uring_why(w->member, NULL, 0), 0);
+	mock.calls = 0;
+	refused(t3_uring_why(NULL, why, sizeof(why)), EINVAL,
+		"t3_uring_why: member is NULL");
+	refused(t3_uring_why(w->member, NULL, 9), EINVAL,
+		"t3_uring_why: why is NULL");
 	assert_int_equal(t3_rank(NULL), T3_NONE);
 	assert_int_equal(t3_ranks(NULL), 0);
 	assert_int_equal(t3_engine(NULL), T3_ENGINE_AUTO);
