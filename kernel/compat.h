@@ -6,6 +6,7 @@
 #ifndef T3_COMPAT_H
 #define T3_COMPAT_H
 
+#include <linux/dma-buf.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #ifdef T3_HAS_URING_CMD_H
@@ -73,6 +74,32 @@ static inline void t3_hrtimer_setup(struct hrtimer *timer,
 #else
 	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	timer->function = fn;
+#endif
+}
+
+#ifdef T3_HAS_IMPORT_NS_TOKEN
+#define T3_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define T3_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+/* Caller does not hold the buffer's reservation. */
+static inline int t3_dma_buf_vmap(struct dma_buf *buf, struct iosys_map *map)
+{
+#ifdef T3_HAS_DMA_BUF_VMAP_UNLOCKED
+	return dma_buf_vmap_unlocked(buf, map);
+#else
+	return dma_buf_vmap(buf, map);
+#endif
+}
+
+/* Likewise. */
+static inline void t3_dma_buf_vunmap(struct dma_buf *buf, struct iosys_map *map)
+{
+#ifdef T3_HAS_DMA_BUF_VMAP_UNLOCKED
+	dma_buf_vunmap_unlocked(buf, map);
+#else
+	dma_buf_vunmap(buf, map);
 #endif
 }
 

@@ -15,15 +15,21 @@
  * struct t3_exec - what running a trigger needs; one executor's own
  * @lanes: operands: the destination, then the sources
  * @operand: places in their regions
+ * @region: their regions
  * @pages: their regions' pages
  * @skew: where the region begins in its first page
+ * @linear: of a dma-buf that is held: where its region begins; else NULL
+ * @hold: a worker's, in plans with dma-bufs; else NULL
  * @at: where each operand's bytes are now
  */
 struct t3_exec {
 	u32 lanes;
 	struct t3_operand operand[T3_MAX_RANKS + 1];
+	const struct t3_region *region[T3_MAX_RANKS + 1];
 	struct page **pages[T3_MAX_RANKS + 1];
 	u32 skew[T3_MAX_RANKS + 1];
+	void *linear[T3_MAX_RANKS + 1];
+	struct t3_hold *hold;
 	void *at[T3_MAX_RANKS + 1];
 };
 
@@ -39,6 +45,8 @@ enum t3_outcome {
  * @exec: the executor's; t3_lanes_find() has filled it for this trigger
  * @trigger: which
  * @dtype: of its blocks
+ * @held: its dma-bufs are held: the engine moves all bytes and does not
+ *	complete it
  * @budget: bytes that may be moved, less what was
  * @moved: bytes moved so far, from 0
  *
@@ -49,6 +57,7 @@ struct t3_run {
 	struct t3_exec *exec;
 	u32 trigger;
 	u32 dtype;
+	bool held;
 	u64 *budget;
 	u64 moved;
 };
@@ -72,6 +81,10 @@ struct t3_engine {
 };
 
 extern const struct t3_engine t3_engine_cpu;
+extern const struct t3_engine t3_engine_import;
+
+/* engine_import.c */
+bool t3_imports_find(struct t3_exec *x);
 
 /* lanes.c */
 bool t3_lanes_find(struct t3_run *r);
@@ -84,10 +97,16 @@ static inline u64 t3_lane_span(struct t3_exec *x, u32 n,
 			       const struct t3_walk *w, u64 want)
 {
 	u64 pos = x->skew[n] + t3_walk_offset(w, &x->operand[n]);
-	struct page **page = x->pages[n] + (pos >> PAGE_SHIFT);
 	u64 bytes = PAGE_SIZE - offset_in_page(pos);
-	u8 *base = page_address(*page);
+	struct page **page;
+	u8 *base;
 
+	if (x->linear[n]) {
+		x->at[n] = x->linear[n] + t3_walk_offset(w, &x->operand[n]);
+		return want;
+	}
+	page = x->pages[n] + (pos >> PAGE_SHIFT);
+	base = page_address(*page);
 	x->at[n] = base + offset_in_page(pos);
 	while (bytes < want) {
 		base += PAGE_SIZE;

@@ -53,8 +53,9 @@ static u64 sum_section(struct t3_exec *x, struct t3_walk *w, u32 dtype)
  * as the memory takes, and not until a thread that somebody gave a low priority
  * gets a processor again.
  *
- * Return: bytes; 0 where the group has broken. *@done: the trigger has
- * completed, and its walk may be somebody else's already.
+ * Return: bytes; 0 where the group has broken. *@done: all is moved; where no
+ * dma-bufs are held the trigger has completed, and its walk may be somebody
+ * else's already.
  */
 static u64 run_section(struct t3_run *r, bool *done)
 {
@@ -70,9 +71,9 @@ static u64 run_section(struct t3_run *r, bool *done)
 			bytes = copy_section(r->exec, w);
 		else
 			bytes = sum_section(r->exec, w, r->dtype);
-		if (!t3_walk_run(w)) {
+		*done = !t3_walk_run(w);
+		if (*done && !r->held) {
 			w->rows = 0;
-			*done = true;
 			t3_machine_complete(&plan->machine, r->trigger);
 		}
 		t3_machine_leave(&group->inflight);	/* a full fence */

@@ -383,7 +383,7 @@ static int wait_retired(struct t3_member *member, struct t3_part *part,
 			return ret;
 		if (signal_pending(current))
 			return -EINTR;
-		if (budget && t3_ready_any(plan->ready)) {
+		if (budget && !plan->imports && t3_ready_any(plan->ready)) {
 			t3_plan_run(plan, &budget);
 			cond_resched();
 			continue;

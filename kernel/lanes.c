@@ -33,8 +33,10 @@ static bool set_lane(struct t3_exec *x, const struct t3_plan *plan, u32 block,
 	x->operand[n].offset = rect->row * grid->row_stride +
 			       (u64)rect->col * t3_dtype_size(grid->dtype);
 	x->operand[n].stride = grid->row_stride;
+	x->region[n] = region;
 	x->pages[n] = region->pages;
 	x->skew[n] = offset_in_page(region->base);
+	x->linear[n] = NULL;
 	if (likely(!READ_ONCE(region->stale)))
 		return true;
 	t3_group_break(plan->group,

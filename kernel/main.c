@@ -5,6 +5,7 @@
 #define pr_fmt(fmt) "t3: " fmt
 
 #include <linux/anon_inodes.h>
+#include <linux/dma-mapping.h>
 #include <linux/file.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
@@ -14,6 +15,7 @@
 #include "t3.h"
 
 struct workqueue_struct *t3_wq;
+struct workqueue_struct *t3_slow_wq;
 
 /**
  * t3_cmd_file - make the file that a command returns
@@ -195,19 +197,48 @@ static struct miscdevice device = {
 	.mode = 0660,
 };
 
+/* The device that dma-bufs are attached to. */
+struct device *t3_device(void)
+{
+	return device.this_device;
+}
+
+static int make_queues(void)
+{
+	t3_wq = alloc_workqueue("t3", WQ_UNBOUND | WQ_SYSFS, 0);
+	t3_slow_wq = alloc_workqueue("t3-slow", WQ_UNBOUND | WQ_SYSFS, 0);
+	return t3_wq && t3_slow_wq ? 0 : -ENOMEM;
+}
+
+static void destroy_queues(void)
+{
+	if (t3_slow_wq)
+		destroy_workqueue(t3_slow_wq);
+	if (t3_wq)
+		destroy_workqueue(t3_wq);
+}
+
 static int __init t3_init(void)
 {
 	int ret;
 
-	t3_wq = alloc_workqueue("t3", WQ_UNBOUND | WQ_SYSFS, 0);
-	if (!t3_wq)
-		return -ENOMEM;
+	ret = make_queues();
+	if (ret)
+		goto queues;
 	t3_dump_init();
 	ret = misc_register(&device);
-	if (ret) {
-		t3_dump_exit();
-		destroy_workqueue(t3_wq);
-	}
+	if (ret)
+		goto dump;
+	/* Some exporters map for the device as soon as it is attached. */
+	ret = dma_coerce_mask_and_coherent(device.this_device,
+					   DMA_BIT_MASK(64));
+	if (!ret)
+		return 0;
+	misc_deregister(&device);
+dump:
+	t3_dump_exit();
+queues:
+	destroy_queues();
 	return ret;
 }
 
@@ -216,7 +247,8 @@ static void __exit t3_exit(void)
 	misc_deregister(&device);
 	t3_dump_exit();
 	/* No file is left; what is queued holds the last references. */
-	destroy_workqueue(t3_wq);
+	destroy_queues();
+	rcu_barrier();	/* fences */
 }
 
 module_init(t3_init);

@@ -176,7 +176,7 @@ static void mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 	member_mark(member);
 	t3_group_wake(member->group);
 	kref_get(&member->ref);
-	if (!queue_work(t3_wq, &member->leave_work))
+	if (!queue_work(t3_slow_wq, &member->leave_work))
 		member_put(member);
 }
 
@@ -291,16 +291,19 @@ static void fdinfo_locked(struct seq_file *m, struct t3_member *member)
 {
 	struct t3_region *region;
 	unsigned long id;
-	u64 pages = 0;
+	u64 pages = 0, imported = 0;
 	u32 n = 0, slot;
 
 	xa_for_each(&member->regions, id, region) {
 		pages += region->npages;
+		if (region->import)
+			imported += region->rows * region->row_stride;
 		n++;
 	}
 	seq_printf(m, "t3-regions:\t%u\n", n);
 	seq_printf(m, "t3-memory-pinned:\t%llu KiB\n",
 		   pages << (PAGE_SHIFT - 10));
+	seq_printf(m, "t3-memory-imported:\t%llu KiB\n", imported >> 10);
 	for (slot = 0; slot < T3_MAX_PLANS; slot++) {
 		const struct t3_part *part = member->part[slot];
 

@@ -348,7 +348,7 @@ int t3_part_resolve(struct t3_member *member, struct t3_part *part,
 		part->region[i] = region;
 		grid->dtype = region->dtype;
 		grid->read_only = !!(region->flags & T3_REGION_READ_ONLY);
-		grid->base = region->base;
+		grid->base = region->place;
 		grid->row_stride = region->row_stride;
 		ret = check_cover(member, grid, region, add, i);
 		if (ret)

@@ -124,6 +124,9 @@ static void fill_use(struct t3_plan *plan)
 		}
 		plan->silent |= part->flags & T3_PLAN_SILENT_PRODUCERS;
 		plan->polled |= part->watched;
+		for (b = 0; b < part->prog.grids; b++)
+			if (part->region[b]->import)
+				plan->imports = true;
 	}
 }
 

@@ -13,8 +13,8 @@
 #include <linux/userfaultfd_k.h>
 
 #include "compat.h"
+#include "import.h"
 #include "reduce.h"
-#include "t3.h"
 
 #define PIN_BATCH	512	/* pages pinned without looking at signals */
 
@@ -107,7 +107,7 @@ static int check_geometry(struct t3_member *member,
 		       add->base, add->rows, add->row_bytes, add->row_stride);
 		return -ERANGE;
 	}
-	if (end > TASK_SIZE) {
+	if (add->type == T3_REGION_USER && end > TASK_SIZE) {
 		t3_say(member, "REGION_ADD: base 0x%llx: 0x%llx is not the user's",
 		       add->base, end - 1);
 		return -EFAULT;
@@ -334,6 +334,7 @@ static void region_free(struct kref *ref)
 	struct t3_region *region = container_of(ref, struct t3_region, ref);
 
 	kvfree(region->pages);
+	kfree(region->import);
 	kfree(region);
 }
 
@@ -355,9 +356,13 @@ void t3_region_unpin(struct t3_region *region)
 		return;
 	region->pinned = false;
 	WRITE_ONCE(region->stale, true);
-	mmu_interval_notifier_remove(&region->notifier);
-	unpin(region, region->npages);
-	uncharge(region->mm, region->npages);
+	if (region->import) {
+		t3_import_close(region->import);
+	} else {
+		mmu_interval_notifier_remove(&region->notifier);
+		unpin(region, region->npages);
+		uncharge(region->mm, region->npages);
+	}
 	t3_group_put(region->group);
 }
 
@@ -380,6 +385,9 @@ static struct t3_region *region_alloc(struct t3_member *member,
 	region->base = add->base;
 	region->row_bytes = add->row_bytes;
 	region->row_stride = add->row_stride;
+	if (add->type == T3_REGION_DMABUF)
+		return region;
+	region->place = add->base;
 	region->start = add->base & PAGE_MASK;
 	region->npages = (last >> PAGE_SHIFT) - (add->base >> PAGE_SHIFT) + 1;
 	return region;
@@ -429,6 +437,9 @@ static int region_publish(struct t3_member *member, struct t3_region *region)
 		ret = -ESHUTDOWN;
 		goto unlock;
 	}
+	ret = region->import ? t3_import_place(member, region) : 0;
+	if (ret)
+		goto unlock;
 	ret = xa_alloc(&member->regions, &region->id, region,
 		       XA_LIMIT(0, T3_MAX_REGIONS - 1), GFP_KERNEL_ACCOUNT);
 	if (ret == -EBUSY) {
@@ -443,6 +454,25 @@ unlock:
 	return ret;
 }
 
+static int check_kind(struct t3_member *member, const struct t3_region_add *add)
+{
+	bool import = add->type == T3_REGION_DMABUF;
+
+	if (add->flags & ~T3_REGION_READ_ONLY ||
+	    (add->type != T3_REGION_USER && !import)) {
+		t3_say(member, "REGION_ADD: type %u, flags 0x%x: types %u and %u and flag 0x%x are possible",
+		       add->type, add->flags, T3_REGION_USER, T3_REGION_DMABUF,
+		       T3_REGION_READ_ONLY);
+		return -EOPNOTSUPP;
+	}
+	if ((!import && add->fd) || add->__reserved) {
+		t3_say(member, "REGION_ADD: fd %d, reserved field %u: user memory has no fd, and the field is 0",
+		       add->fd, add->__reserved);
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
 int t3_region_add(struct t3_cmd *cmd)
 {
 	struct t3_member *member = cmd->member;
@@ -450,19 +480,16 @@ int t3_region_add(struct t3_cmd *cmd)
 	struct t3_region *region;
 	int ret;
 
-	if (add->flags & ~T3_REGION_READ_ONLY || add->type != T3_REGION_USER) {
-		t3_say(member, "REGION_ADD: type %u, flags 0x%x: type %u and flag 0x%x are possible",
-		       add->type, add->flags, T3_REGION_USER,
-		       T3_REGION_READ_ONLY);
-		return -EOPNOTSUPP;
-	}
-	ret = check_geometry(member, add);
+	ret = check_kind(member, add) ?: check_geometry(member, add);
 	if (ret)
 		return ret;
 	region = region_alloc(member, add);
 	if (IS_ERR(region))
 		return PTR_ERR(region);
-	ret = region_pin(member, region);
+	if (add->type == T3_REGION_DMABUF)
+		ret = t3_import_region(member, region, add->fd);
+	else
+		ret = region_pin(member, region);
 	if (!ret)
 		ret = region_publish(member, region);
 	if (ret) {

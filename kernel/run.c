@@ -8,6 +8,7 @@
 #include <linux/cpumask.h>
 
 #include "engine.h"
+#include "import.h"
 #include "trace.h"
 
 /* --- executors ------------------------------------------------------------ */
@@ -22,8 +23,11 @@ static enum t3_outcome run_one(struct t3_plan *plan, struct t3_exec *x,
 	enum t3_outcome outcome = T3_RUN_BROKEN;
 
 	trace_t3_trigger_start(plan, trigger, 0);
-	if (t3_lanes_find(&r))
+	if (t3_lanes_find(&r)) {
+		if (plan->imports && t3_imports_find(x))
+			engine = &t3_engine_import;
 		outcome = engine->run(&r);
+	}
 	trace_t3_trigger_end(plan, trigger, r.moved);
 	t3_counted(engine->bytes, r.moved);
 	t3_counted(T3_COUNT_TRIGGERS, outcome == T3_RUN_DONE);
@@ -47,7 +51,8 @@ static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
 /**
  * t3_plan_run - run what is ready, here and now
  * @plan: live
- * @budget: bytes that may be moved, less what was; the rest is the workers'
+ * @budget: bytes that may be moved, less what was; the rest is the workers',
+ *	and all of it in a plan with dma-bufs
  *
  * Context: sleeps.
  */
@@ -55,11 +60,12 @@ void t3_plan_run(struct t3_plan *plan, u64 *budget)
 {
 	struct t3_exec *x;
 
-	if (!*budget || !t3_ready_any(plan->ready))
+	if (!*budget || plan->imports || !t3_ready_any(plan->ready))
 		goto kick;
 	/* Without memory the workers, who have theirs, do all of it. */
 	x = kmalloc(sizeof(*x), GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
 	if (x) {
+		x->hold = NULL;
 		run(plan, x, budget);
 		kfree(x);
 	}
@@ -82,7 +88,9 @@ void t3_plan_kick(struct t3_plan *plan)
 	n = (u32)atomic_inc_return(&plan->next) %
 	    min(plan->workers, READ_ONCE(t3_workers));
 	kref_get(&plan->ref);
-	if (!queue_work(t3_wq, &plan->worker[n].work))
+	/* What waits for others' fences must not hold up what doesn't. */
+	if (!queue_work(plan->imports ? t3_slow_wq : t3_wq,
+			&plan->worker[n].work))
 		t3_plan_put(plan);
 }
 
@@ -96,6 +104,26 @@ static void worker(struct work_struct *work)
 	t3_plan_put(plan);
 }
 
+static void exec_free(struct t3_exec *x)
+{
+	if (x)
+		kfree(x->hold);
+	kfree(x);
+}
+
+static struct t3_exec *exec_new(const struct t3_plan *plan)
+{
+	struct t3_exec *x = kzalloc(sizeof(*x), GFP_KERNEL_ACCOUNT);
+
+	if (!x || !plan->imports)
+		return x;
+	x->hold = t3_hold_new();
+	if (x->hold)
+		return x;
+	exec_free(x);
+	return NULL;
+}
+
 int t3_plan_workers_init(struct t3_plan *plan)
 {
 	u32 i;
@@ -104,8 +132,7 @@ int t3_plan_workers_init(struct t3_plan *plan)
 	for (i = 0; i < plan->workers; i++) {
 		INIT_WORK(&plan->worker[i].work, worker);
 		plan->worker[i].plan = plan;
-		plan->worker[i].exec = kmalloc(sizeof(*plan->worker[i].exec),
-					       GFP_KERNEL_ACCOUNT);
+		plan->worker[i].exec = exec_new(plan);
 		if (!plan->worker[i].exec)
 			return -ENOMEM;
 	}
@@ -118,7 +145,7 @@ void t3_plan_workers_free(struct t3_plan *plan)
 	u32 i;
 
 	for (i = 0; i < plan->workers; i++) {
-		kfree(plan->worker[i].exec);
+		exec_free(plan->worker[i].exec);
 		plan->worker[i].exec = NULL;
 	}
 }

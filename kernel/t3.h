@@ -50,6 +50,9 @@
 #ifndef CONFIG_MMU_NOTIFIER
 #error "t3 needs CONFIG_MMU_NOTIFIER"
 #endif
+#ifndef CONFIG_DMA_SHARED_BUFFER
+#error "t3 needs CONFIG_DMA_SHARED_BUFFER"
+#endif
 
 #ifdef CONFIG_IO_URING
 #define T3_URING	T3_FEATURE_URING
@@ -63,7 +66,8 @@
 #define T3_URING_WAIT	0
 #endif
 #define T3_FEATURES	(T3_FEATURE_USER_MEMORY | T3_FEATURE_ENGINE_CPU | \
-			 T3_FEATURE_POLLER | T3_URING | T3_URING_WAIT)
+			 T3_FEATURE_POLLER | T3_FEATURE_DMABUF | T3_URING | \
+			 T3_URING_WAIT)
 #define T3_MAX_REGIONS	1024	/* of one member */
 #define T3_MAX_WAITS	1024	/* pending in rings, of one member */
 
@@ -72,7 +76,9 @@
 #define T3_MMAP_TILES	0
 #define T3_MMAP_STATUS	1
 
-extern struct workqueue_struct *t3_wq;	/* set once, before any file exists */
+/* Set once, before any file exists. */
+extern struct workqueue_struct *t3_wq;
+extern struct workqueue_struct *t3_slow_wq;	/* what waits for others */
 
 /*
  * t3_group.broken: 0, or why the group broke: the errno, the rank that is the
@@ -125,8 +131,10 @@ struct t3_pages {
 	void *addr;
 };
 
+struct t3_import;
+
 /**
- * struct t3_region - pinned memory of a member
+ * struct t3_region - memory of a member: pinned, or a dma-buf
  * @ref: the member's region table, and each part that names it
  * @mm: whose memory it is; the notifier holds a reference while @pinned
  * @id: its number in the member
@@ -138,9 +146,13 @@ struct t3_pages {
  * @row_stride: likewise
  * @start: address of its first page
  * @npages: pages from there, all pinned and charged to @mm->pinned_vm
+ * @place: where it lies for the test whether blocks overlap: @base, or a place
+ *	of its dma-buf's own
  * @pages: the pages
+ * @import: the dma-buf that it lies in, or NULL: then it has no pages, and
+ *	@base is an offset in it
  * @dirty: they were pinned for writing
- * @pinned: pages are pinned; under t3_member.lock
+ * @pinned: pages are pinned, or the dma-buf is attached; under t3_member.lock
  * @users: parts that name it; under t3_member.lock
  * @stale: its memory was unmapped, or it is unpinned: never to be used again.
  *	Set by anybody at any time, never cleared. Read before each use; who
@@ -167,7 +179,9 @@ struct t3_region {
 	u64 row_stride;
 	unsigned long start;
 	unsigned long npages;
+	u64 place;
 	struct page **pages;
+	struct t3_import *import;
 	bool dirty;
 	bool pinned;
 	u32 users;
@@ -273,6 +287,7 @@ struct t3_worker {
  * @live: in t3_group.live, under live_lock
  * @silent: a part has T3_PLAN_SILENT_PRODUCERS
  * @polled: some block is produced by tiles
+ * @imports: some region is a dma-buf: triggers run on workers only
  * @next: the worker to wake next, modulo @workers
  * @workers: number of entries of @worker
  * @worker: workers
@@ -299,6 +314,7 @@ struct t3_plan {
 	struct list_head live;
 	bool silent;
 	bool polled;
+	bool imports;
 	atomic_t next;
 	u32 workers;
 	struct t3_worker worker[T3_WORKERS];
@@ -503,6 +519,7 @@ union t3_arg {
 };
 
 /* main.c */
+struct device *t3_device(void);
 const struct t3_op *t3_op_find(const struct t3_op *ops, u32 nops,
 			       unsigned int code);
 int t3_arg_take(const struct t3_op *op, void __user *uarg, union t3_arg *arg);

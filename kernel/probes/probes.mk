@@ -31,4 +31,6 @@ ccflags-y += $(call t3-define,uring_sqe,URING_SQE)
 ccflags-y += $(call t3-define,uring_cancel,URING_CANCEL)
 ccflags-y += $(call t3-define,uring_done_res2,URING_DONE_RES2)
 ccflags-y += $(call t3-define,hrtimer_setup,HRTIMER_SETUP)
+ccflags-y += $(call t3-define,import_ns_token,IMPORT_NS_TOKEN)
+ccflags-y += $(call t3-define,dma_buf_vmap_unlocked,DMA_BUF_VMAP_UNLOCKED)
 endif

@@ -49,9 +49,21 @@ static bool group_knows(unsigned int nr)
 	return nr >= 0x20 && nr <= 0x23;
 }
 
-/* Of the numbers kept for fences it does not yet know any. */
+static bool offers_fences(void)
+{
+	struct t3_query query = { 0 };
+	int dev = device_open();
+
+	device_query(dev, &query);
+	close(dev);
+	return query.features & T3_FEATURE_FENCES;
+}
+
+/* Those of fences are known where the kernel has sync_files. */
 static bool member_knows(unsigned int nr)
 {
+	if (nr == 0x49 || nr == 0x4a)
+		return offers_fences();
 	return nr == 0x21 || nr == 0x22 || (nr >= 0x40 && nr <= 0x48);
 }
 
@@ -92,6 +104,8 @@ TEST_F(live, other_encodings)
 #define KNOWN_FEATURES	(T3_FEATURE_USER_MEMORY | \
 			 T3_FEATURE_ENGINE_CPU | \
 			 T3_FEATURE_POLLER | \
+			 T3_FEATURE_DMABUF | \
+			 T3_FEATURE_FENCES | \
 			 T3_FEATURE_URING | \
 			 T3_FEATURE_URING_WAIT)
 
@@ -104,6 +118,7 @@ TEST_F(live, query)
 	EXPECT_EQ(0U, query.flags);
 	EXPECT_TRUE(query.features & T3_FEATURE_USER_MEMORY);
 	EXPECT_TRUE(query.features & T3_FEATURE_ENGINE_CPU);
+	EXPECT_TRUE(query.features & T3_FEATURE_DMABUF);
 	EXPECT_EQ(0ULL, query.features & ~KNOWN_FEATURES);
 	EXPECT_GE(query.max_regions, (__u32)T3_MAX_PLAN_REGIONS);
 	EXPECT_GT(query.max_block_bytes, 0U);

@@ -662,8 +662,12 @@ static struct t3_region_add right_shape(const char *memory)
 TEST_F(shape, type_and_dtype)
 {
 	EXPECT_ADD(-EOPNOTSUPP, type, 0);
-	EXPECT_ADD(-EOPNOTSUPP, type, T3_REGION_DMABUF);
+	/* no descriptor, and 0 is none of a dma-buf */
+	EXPECT_ADD(-EBADF, type, T3_REGION_DMABUF);
 	EXPECT_ADD(-EOPNOTSUPP, type, 3);
+	EXPECT_ADD(-EOPNOTSUPP, fd, 1);
+	EXPECT_ADD(-EOPNOTSUPP, fd, -1);
+	EXPECT_ADD(-EOPNOTSUPP, __reserved, 1);
 	EXPECT_ADD(-EOPNOTSUPP, type, 0xffffffff);
 	EXPECT_ADD(-EINVAL, dtype, 0);
 	EXPECT_ADD(-EINVAL, dtype, T3_DTYPE_COUNT + 1);

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
 # Tests of the module, in VMs. One program a file of tests/kselftest, static,
-# so that it runs in a guest that has no libraries.
+# so that it runs in a guest that has no libraries; libdrm's too.
 
 KSELFTEST_H := $(T3_CACHE)/kernels/scripts/tools/testing/selftests
 KSELFTEST_SRC := $(wildcard tests/kselftest/*.c)
 KSELFTESTS := $(KSELFTEST_SRC:tests/kselftest/%.c=$(B)/tests/kselftest/%)
 
 $(B)/tests/kselftest/%: tests/kselftest/%.c $(wildcard tests/kselftest/*.h) \
-		include/uapi/linux/t3.h | $(KSELFTEST_H)
+		include/uapi/linux/t3.h tests/modules/exporter.h | $(KSELFTEST_H)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 $(OPT) -g $(WARN) -Wno-unused-parameter -static -pthread \
-		-Iinclude/uapi -isystem $(KSELFTEST_H) $< -o $@ $(KSELFTEST_LIBS)
+		-Iinclude/uapi -isystem $(KSELFTEST_H) -isystem /usr/include/libdrm \
+		$< -o $@ $(KSELFTEST_LIBS)
 
 $(B)/tests/kselftest/uring: KSELFTEST_LIBS := -luring
+$(B)/tests/kselftest/dmabuf $(B)/tests/kselftest/fences: KSELFTEST_LIBS := -ldrm
 
 $(KSELFTEST_H):
 	@tools/setup/fetch-kernels scripts

@@ -35,7 +35,9 @@
  *  ECANCELED   T3_GROUP_ABORT
  *  ETIMEDOUT   the watchdog (WAIT's own timeout is ETIME)
  *  ESTALE      a region's memory changed under an armed epoch
- *  EIO         an engine failed
+ *  EIO         an engine failed, or a dma-buf can't be used any more
+ *  any other   the error of a fence that T3_FENCE_IN was given; EPROTO where
+ *              tiles of its blocks were counted too
  */
 #ifndef _UAPI_LINUX_T3_H
 #define _UAPI_LINUX_T3_H
@@ -70,6 +72,8 @@
 #define T3_FEATURE_USER_MEMORY	(1ULL << 0)
 #define T3_FEATURE_ENGINE_CPU	(1ULL << 1)
 #define T3_FEATURE_POLLER	(1ULL << 2)
+#define T3_FEATURE_DMABUF	(1ULL << 3)	/* T3_REGION_DMABUF */
+#define T3_FEATURE_FENCES	(1ULL << 4)	/* T3_FENCE_IN, T3_FENCE_OUT */
 #define T3_FEATURE_URING	(1ULL << 8)	/* struct t3_uring_cmd */
 #define T3_FEATURE_URING_WAIT	(1ULL << 9)	/* T3_WAIT is one of them */
 
@@ -93,8 +97,8 @@ enum {
 	T3_CMD_NOTIFY,
 	T3_CMD_WAIT,
 	T3_CMD_LEAVE,
-	T3_CMD_FENCE_IN,	/* number kept, not yet offered: ENOTTY */
-	T3_CMD_FENCE_OUT,	/* number kept, not yet offered: ENOTTY */
+	T3_CMD_FENCE_IN,	/* ENOTTY without T3_FEATURE_FENCES */
+	T3_CMD_FENCE_OUT,	/* likewise */
 };
 
 /**
@@ -233,7 +237,7 @@ struct t3_group_set {
 
 /* Where a region's memory is: t3_region_add.type. */
 #define T3_REGION_USER		1	/* anonymous, shmem or hugetlb memory */
-#define T3_REGION_DMABUF	2	/* not yet offered: EOPNOTSUPP */
+#define T3_REGION_DMABUF	2	/* a dma-buf: T3_FEATURE_DMABUF */
 
 /* t3_region_add.flags: the region is only ever a source. */
 #define T3_REGION_READ_ONLY	(1U << 0)
@@ -242,24 +246,36 @@ struct t3_group_set {
  * struct t3_region_add - T3_REGION_ADD on a member: register a buffer
  * @size: sizeof(struct t3_region_add)
  * @flags: T3_REGION_READ_ONLY or 0
- * @type: T3_REGION_USER
+ * @type: T3_REGION_USER or T3_REGION_DMABUF
  * @dtype: T3_DTYPE_*
- * @base: address of the first element, a multiple of the element's size
+ * @base: address of the first element, a multiple of the element's size; of a
+ *	dma-buf: its offset in the buffer
  * @row_bytes: bytes of one row's elements, a multiple of the element's size
  * @row_stride: bytes from one row to the next, >= @row_bytes, likewise
  * @rows: number of rows, 1 .. 2^31 - 1; a row has at most 2^31 - 1 elements
  * @region: out: the region's number in this member
+ * @fd: the dma-buf, which stays the caller's and may be closed afterwards; 0
+ *	for T3_REGION_USER. Not in the structure's first version (48 bytes).
+ * @__reserved: 0
  *
- * The pages are pinned and charged to RLIMIT_MEMLOCK until T3_REGION_DEL or
- * the member's end. A region made of memory that is later unmapped is stale:
- * its use gives ESTALE.
+ * User memory: the pages are pinned and charged to RLIMIT_MEMLOCK until
+ * T3_REGION_DEL or the member's end. A region made of memory that is later
+ * unmapped is stale: its use gives ESTALE.
  *
- * Context: may sleep. Errors: EOPNOTSUPP @type, or unknown @flags; EINVAL
- * @dtype; EDOM alignment of @base, @row_bytes or @row_stride; ERANGE zero,
- * wrapping or too large geometry; EFAULT a page is not mapped, or not
- * writable where it must be; EMEDIUMTYPE memory of a kind that is not taken
- * (files, devices, PFN maps, userfaultfd); EDQUOT over RLIMIT_MEMLOCK; ENOSPC
- * too many regions.
+ * A dma-buf: its exporter may move it whenever no transfer runs. Transfers
+ * wait for the fences that others have put on it, and put theirs on it. They
+ * run on the workers only. Where it has moved to I/O memory, or can't be mapped
+ * any more, the group breaks with EIO.
+ *
+ * Context: may sleep. Errors: EOPNOTSUPP @type, or unknown @flags, or @fd with
+ * T3_REGION_USER; EINVAL @dtype; EDOM alignment of @base, @row_bytes or
+ * @row_stride; ERANGE zero, wrapping or too large geometry, or past the
+ * dma-buf's end; EBADF @fd is not open, or not a dma-buf; EFAULT a page is not
+ * mapped, or memory or the dma-buf is not writable where it must be;
+ * EMEDIUMTYPE memory of a kind that is not taken (files, devices, PFN maps,
+ * userfaultfd; a dma-buf that the CPU can't map, or in I/O memory); EREMOTEIO
+ * the dma-buf's exporter refused to attach or to map it; EDQUOT over
+ * RLIMIT_MEMLOCK; ENOSPC too many regions.
  */
 struct t3_region_add {
 	__u32 size;
@@ -271,6 +287,8 @@ struct t3_region_add {
 	__aligned_u64 row_stride;
 	__u32 rows;
 	__u32 region;
+	__s32 fd;
+	__u32 __reserved;
 };
 #define T3_REGION_ADD _IO(T3_IOC_TYPE, T3_CMD_REGION_ADD)
 
@@ -611,6 +629,68 @@ struct t3_leave {
 #define T3_LEAVE _IO(T3_IOC_TYPE, T3_CMD_LEAVE)
 
 /**
+ * struct t3_fence_in - T3_FENCE_IN on a member: a fence produces blocks
+ * @size: sizeof(struct t3_fence_in)
+ * @flags: 0
+ * @slot: the plan
+ * @fd: a sync_file; it stays the caller's and may be closed afterwards
+ * @entries: number of entries of @list, 1 .. T3_MAX_NOTIFY
+ * @__reserved: 0
+ * @list: address of __u32 []: blocks of this rank, each once
+ *
+ * When the fence is signalled all tiles of these blocks are counted at once:
+ * what it stands for (a GPU's job) has written them. Nobody else is to count
+ * any of their tiles in the armed epoch. A fence that has failed breaks the
+ * group with its error.
+ *
+ * Context: may sleep. Errors: ERANGE @slot, @entries or a block; ENOENT this
+ * member has no part in the slot; EAGAIN the joint verdict is not there yet;
+ * EBADF @fd is not open, or not a sync_file; EINVAL a block is not produced by
+ * tiles; EPROTO no epoch is armed; EALREADY a block has a fence, or tiles, in
+ * this epoch already, or is listed twice; those of a group that broke.
+ */
+struct t3_fence_in {
+	__u32 size;
+	__u32 flags;
+	__u32 slot;
+	__s32 fd;
+	__u32 entries;
+	__u32 __reserved;
+	__aligned_u64 list;
+};
+#define T3_FENCE_IN _IO(T3_IOC_TYPE, T3_CMD_FENCE_IN)
+
+/**
+ * struct t3_fence_out - T3_FENCE_OUT on a member: an epoch's end as a fence
+ * @size: sizeof(struct t3_fence_out)
+ * @flags: 0
+ * @slot: the plan
+ * @epoch: the epoch armed last, or one before it, as given by T3_ARM
+ * @out_fd: out: a sync_file that is signalled when the epoch has retired at
+ *	this rank, with the group's error where that breaks
+ * @__reserved: 0
+ *
+ * A fence must not depend on user space. So it is given out only when all
+ * ranks that the epoch needs have armed it, and each block that tiles produce
+ * has been produced or has been given a fence of its own; and, where the plan
+ * has dma-bufs, when it has retired. Until then it is EAGAIN, and after that
+ * the member polls as POLLPRI as soon as asking again makes sense.
+ *
+ * Context: may sleep. Errors: ERANGE @slot, or @epoch was never armed; ENOENT
+ * this member has no part in the slot; EAGAIN see above; EMFILE, ENFILE; those
+ * of a group that broke.
+ */
+struct t3_fence_out {
+	__u32 size;
+	__u32 flags;
+	__u32 slot;
+	__u32 epoch;
+	__s32 out_fd;
+	__u32 __reserved;
+};
+#define T3_FENCE_OUT _IO(T3_IOC_TYPE, T3_CMD_FENCE_OUT)
+
+/**
  * struct t3_uring_cmd - a command of a member through io_uring
  * @arg: address of the command's structure, which stays the kernel's until the
  *	command has completed
@@ -646,6 +726,7 @@ struct t3_uring_cmd {
  *  POLLIN, POLLRDNORM	in some plan an epoch has retired that the caller was
  *			not told of yet, by T3_WAIT or by arming the next one;
  *			T3_WAIT of that plan's last epoch ends it
+ *  POLLPRI		a T3_FENCE_OUT that was told EAGAIN may succeed now
  *  POLLERR		the group has broken: T3_WAIT says why, and returns
  *			when no transfer runs any more
  *  POLLHUP		the member has left, or its address space has gone
