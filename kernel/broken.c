@@ -7,9 +7,11 @@
 /* Not snprintf(): what does not fit is cut, and @at never passes the end. */
 #define say(...) (at += scnprintf(buf + at, size - at, __VA_ARGS__))
 
-static const char *what(u32 error)
+static const char *what(u64 cause)
 {
-	switch (error) {
+	if (cause & T3_CAUSE_FENCE)
+		return "gave a fence that failed";
+	switch (t3_cause_error(cause)) {
 	case EOWNERDEAD:
 		return "died or left while an armed epoch needed it";
 	case ECANCELED:
@@ -72,7 +74,7 @@ void t3_broken_say(struct t3_group *group, u64 cause, char *buf, size_t size)
 		say("rank %u ", t3_cause_rank(cause));
 	else
 		say("somebody ");
-	say("%s (errno %u)", what(t3_cause_error(cause)), t3_cause_error(cause));
+	say("%s (errno %u)", what(cause), t3_cause_error(cause));
 
 	n = t3_group_live(group, plan);
 	for (i = 0; i < n; i++) {

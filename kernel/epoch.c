@@ -45,7 +45,7 @@ bool t3_member_armed(struct t3_member *member, u32 *slot)
 }
 
 /* Return: 0 live; -EAGAIN, or the errno of the verdict. */
-static int plan_usable(const struct t3_plan *plan)
+int t3_plan_usable(const struct t3_plan *plan)
 {
 	switch (t3_plan_state(plan)) {
 	case T3_PLAN_LIVE:
@@ -151,7 +151,7 @@ static int arm_locked(struct t3_member *member, struct t3_part *part,
 
 	if (member->gone)
 		return -ESHUTDOWN;
-	ret = t3_group_error(member->group) ?: plan_usable(plan);
+	ret = t3_group_error(member->group) ?: t3_plan_usable(plan);
 	if (ret)
 		return ret;
 	if (t3_plan_armed(plan, part->rank)) {
@@ -161,6 +161,8 @@ static int arm_locked(struct t3_member *member, struct t3_part *part,
 	}
 	ret = check_ranks(member, part) ?: check_others(member, part) ?:
 	      check_regions(member, part);
+	if (!ret && part->fenced)
+		bitmap_zero(part->fenced, part->prog.blocks);
 	if (!ret && plan->polled)
 		ret = t3_poller_start(member->group);
 	if (!ret)
@@ -175,6 +177,7 @@ static int arm_locked(struct t3_member *member, struct t3_part *part,
 	if (plan->silent)
 		t3_poller_poke(member->group);
 	t3_plan_kick(plan);
+	t3_fence_wake(plan);
 	return 0;
 }
 
@@ -283,7 +286,7 @@ static int notify_part(struct t3_member *member, struct t3_part *part,
 	bool mapped = !notify->entries;
 	int ret;
 
-	ret = t3_group_error(member->group) ?: plan_usable(plan);
+	ret = t3_group_error(member->group) ?: t3_plan_usable(plan);
 	if (ret)
 		return ret;
 	if (mapped)
@@ -423,8 +426,17 @@ static int recheck_retired(struct t3_member *member, struct t3_part *part)
 	return 0;
 }
 
-static int wait_check(struct t3_member *member, const struct t3_part *part,
-		      const struct t3_wait *wait)
+/**
+ * t3_epoch_check - was an epoch ever armed?
+ * @member: the caller
+ * @part: its part
+ * @epoch: the epoch
+ * @call: for the message
+ *
+ * Return: 0; -ERANGE, or the error of a group that broke.
+ */
+int t3_epoch_check(struct t3_member *member, struct t3_part *part, u32 epoch,
+		   const char *call)
 {
 	struct t3_plan *plan = part->plan;
 	u32 armed;
@@ -432,10 +444,10 @@ static int wait_check(struct t3_member *member, const struct t3_part *part,
 	/* A plan that is not live has armed nothing. */
 	armed = t3_plan_state(plan) == T3_PLAN_LIVE ?
 		t3_machine_armed(&plan->machine, part->rank) : 0;
-	if (armed - wait->epoch < READ_ONCE(part->arms))
+	if (armed - epoch < READ_ONCE(part->arms))
 		return 0;
-	t3_say(member, "WAIT slot %u: epoch %u was never armed, the last is %u",
-	       plan->slot, wait->epoch, armed);
+	t3_say(member, "%s slot %u: epoch %u was never armed, the last is %u",
+	       call, plan->slot, epoch, armed);
 	return t3_group_error(member->group) ?: -ERANGE;
 }
 
@@ -458,7 +470,7 @@ int t3_wait_begin(struct t3_member *member, struct t3_wait *wait,
 	*part = t3_part_get(member, wait->slot);
 	if (IS_ERR(*part))
 		return PTR_ERR(*part);
-	ret = wait_check(member, *part, wait);
+	ret = t3_epoch_check(member, *part, wait->epoch, "WAIT");
 	return ret ? t3_wait_end(member, *part, wait, ret) : 0;
 }
 

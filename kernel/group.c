@@ -60,6 +60,7 @@ static void plan_break(struct t3_plan *plan, u64 cause)
 		WRITE_ONCE(status->broken_rank, t3_cause_rank(cause));
 		/* Pairs with the acquire of whoever reads the page. */
 		smp_store_release(&status->broken, t3_cause_error(cause));
+		t3_fence_over(plan->part[r]);
 	}
 }
 
@@ -90,7 +91,7 @@ bool t3_group_break(struct t3_group *group, u64 cause)
 	spin_unlock_irqrestore(&group->live_lock, irqs);
 	t3_group_wake(group);
 	t3_group_get(group);
-	if (!queue_work(t3_wq, &group->broken_work))
+	if (!queue_work(t3_slow_wq, &group->broken_work))
 		t3_group_put(group);
 	return true;
 }
@@ -166,12 +167,27 @@ u32 t3_group_live(struct t3_group *group, struct t3_plan **plan)
 	return n;
 }
 
+/* Nobody waits for fences any more. */
+static void cancel_fences(struct t3_group *group)
+{
+	struct t3_plan *plan[T3_MAX_PLANS];
+	u32 i, n, r;
+
+	n = t3_group_live(group, plan);
+	for (i = 0; i < n; i++) {
+		for (r = 0; r < group->ranks; r++)
+			t3_fences_cancel(plan[i]->part[r]);
+		t3_plan_put(plan[i]);
+	}
+}
+
 static void broken_work(struct work_struct *work)
 {
 	struct t3_group *group =
 		container_of(work, struct t3_group, broken_work);
 	char *buf = kmalloc(512, GFP_KERNEL);
 
+	cancel_fences(group);
 	if (buf) {
 		t3_broken_say(group, READ_ONCE(group->broken), buf, 512);
 		pr_warn_ratelimited("%s\n", buf);

@@ -205,7 +205,9 @@ struct device *t3_device(void)
 
 static int make_queues(void)
 {
-	t3_wq = alloc_workqueue("t3", WQ_UNBOUND | WQ_SYSFS, 0);
+	/* Fences depend on this one: it goes on where there is no memory. */
+	t3_wq = alloc_workqueue("t3", WQ_UNBOUND | WQ_SYSFS | WQ_MEM_RECLAIM,
+				0);
 	t3_slow_wq = alloc_workqueue("t3-slow", WQ_UNBOUND | WQ_SYSFS, 0);
 	return t3_wq && t3_slow_wq ? 0 : -ENOMEM;
 }

@@ -208,6 +208,10 @@ static const struct t3_op member_ops[] = {
 	T3_OP(T3_CMD_PLAN_DEL, t3_plan_del, 16, false, false,
 	      t3_plan_del),
 	T3_OP(T3_CMD_LEAVE, t3_leave, 8, false, false, leave),
+#if IS_ENABLED(CONFIG_SYNC_FILE)
+	T3_OP(T3_CMD_FENCE_IN, t3_fence_in, 32, false, false, t3_fence_in),
+	T3_OP(T3_CMD_FENCE_OUT, t3_fence_out, 24, true, false, t3_fence_out),
+#endif
 	T3_OP(T3_CMD_GROUP_INFO, t3_group_info, 48, true, false,
 	      t3_group_info),
 	T3_OP(T3_CMD_GROUP_ABORT, t3_group_abort, 8, false, false,
@@ -248,6 +252,26 @@ static long member_ioctl(struct file *file, unsigned int code,
 	       t3_dispatch(&cmd, t3_member_op(code), (void __user *)arg);
 }
 
+/* A fence that was asked for too early can be had now. Context: may sleep. */
+static bool fence_wanted(struct t3_member *member)
+{
+	struct t3_part *part;
+	bool wanted = false;
+	u32 slot;
+
+	for (slot = 0; slot < T3_MAX_PLANS && !wanted; slot++) {
+		if (!READ_ONCE(member->part[slot]))
+			continue;
+		part = t3_part_get(member, slot);
+		if (IS_ERR(part))
+			continue;
+		wanted = t3_plan_state(part->plan) == T3_PLAN_LIVE &&
+			 t3_fence_wanted(part);
+		t3_part_put(part);
+	}
+	return wanted;
+}
+
 /*
  * Readable while an epoch has retired that the user was not told of by
  * T3_WAIT or T3_ARM.
@@ -271,6 +295,8 @@ static __poll_t member_poll(struct file *file, poll_table *wait)
 			events |= EPOLLIN | EPOLLRDNORM;
 	}
 	spin_unlock(&member->part_lock);
+	if (fence_wanted(member))
+		events |= EPOLLPRI;
 	if (t3_group_error(member->group))
 		events |= EPOLLERR;
 	return events;

@@ -7,6 +7,7 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include "fence.h"
 #include "reduce.h"
 #include "t3.h"
 
@@ -246,6 +247,9 @@ void t3_part_free(struct t3_part *part)
 			t3_region_put(part->region[i]);
 	t3_pages_free(&part->tiles);
 	t3_pages_free(&part->status);
+	if (WARN_ON_ONCE(part->out))	/* retired, or broken: signalled */
+		t3_fence_signal(part->out, -ECANCELED);
+	bitmap_free(part->fenced);
 	kvfree(part->watch);
 	kvfree(part->use);
 	kvfree(part->mem);
@@ -274,6 +278,7 @@ struct t3_part *t3_part_copy(struct t3_member *member, struct t3_plan_add *add)
 		return ERR_PTR(-ENOMEM);
 	part->rank = member->rank;
 	part->flags = add->flags;
+	t3_fence_init(part);
 	ret = copy_part(member, part, add);
 	if (!ret)
 		ret = fill_watch(part);

@@ -387,6 +387,7 @@ void t3_plan_drop(struct t3_member *member, u32 slot, bool leaving)
 	if (plan->state == T3_PLAN_COLLECTING)
 		plan_refuse(plan, EPIPE, member->rank);
 	part_detach(member, part);
+	t3_fences_cancel(part);
 	slot_free_if_empty(plan);
 	t3_plan_put(plan);
 }

@@ -34,8 +34,13 @@ static enum t3_outcome run_one(struct t3_plan *plan, struct t3_exec *x,
 	return outcome;
 }
 
+/*
+ * The epoch's end may be somebody's fence: lockdep sees that nothing is done
+ * here that may wait for it. With dma-bufs hold.c says which part that is.
+ */
 static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
 {
+	bool cookie = plan->imports || dma_fence_begin_signalling();
 	u32 trigger;
 
 	while (*budget && !READ_ONCE(plan->group->broken) &&
@@ -46,6 +51,8 @@ static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
 		if (run_one(plan, x, trigger, budget) != T3_RUN_DONE)
 			break;
 	}
+	if (!plan->imports)
+		dma_fence_end_signalling(cookie);
 }
 
 /**
@@ -174,6 +181,7 @@ static void retired(struct t3_machine *m, u32 rank, u32 epoch)
 	t3_counted(T3_COUNT_EPOCHS, 1);
 	/* Pairs with the acquire of whoever reads the page. */
 	smp_store_release(&t3_part_status(plan->part[rank])->retired, epoch);
+	t3_fence_over(plan->part[rank]);
 	wake_up_all(&plan->group->rank_wait[rank]);
 }
 
@@ -183,6 +191,8 @@ static void updated(struct t3_machine *m, u32 rank, u32 block)
 
 	trace_t3_block(plan, rank, block, READ_ONCE(m->count[rank][block]));
 	WRITE_ONCE(plan->progress, jiffies);
+	if (unlikely(READ_ONCE(plan->fence_wanted)))
+		t3_fence_wake(plan);
 }
 
 const struct t3_machine_ops t3_plan_ops = {

@@ -20,7 +20,9 @@
 #define T3_PRIVATE_H
 
 #include <linux/atomic.h>
+#include <linux/bitmap.h>
 #include <linux/bits.h>
+#include <linux/dma-fence.h>
 #include <linux/fs.h>
 #include <linux/kref.h>
 #include <linux/ktime.h>
@@ -67,7 +69,8 @@
 #endif
 #define T3_FEATURES	(T3_FEATURE_USER_MEMORY | T3_FEATURE_ENGINE_CPU | \
 			 T3_FEATURE_POLLER | T3_FEATURE_DMABUF | T3_URING | \
-			 T3_URING_WAIT)
+			 T3_URING_WAIT | \
+			 (IS_ENABLED(CONFIG_SYNC_FILE) ? T3_FEATURE_FENCES : 0))
 #define T3_MAX_REGIONS	1024	/* of one member */
 #define T3_MAX_WAITS	1024	/* pending in rings, of one member */
 
@@ -85,6 +88,7 @@ extern struct workqueue_struct *t3_slow_wq;	/* what waits for others */
  * cause, the plan's slot, and a block of that rank.
  */
 #define T3_CAUSE_NONE	0xff
+#define T3_CAUSE_FENCE	0x8000ULL	/* the errno is that of a fence */
 
 static inline u64 t3_cause(u32 error, u32 rank, u32 slot, u32 block)
 {
@@ -94,7 +98,7 @@ static inline u64 t3_cause(u32 error, u32 rank, u32 slot, u32 block)
 
 static inline u32 t3_cause_error(u64 cause)
 {
-	return cause & 0xffff;
+	return cause & 0x7fff;
 }
 
 static inline u32 t3_cause_rank(u64 cause)
@@ -213,6 +217,19 @@ struct t3_region {
  * @watch_epoch: the poller's own
  * @tiles_most: most tiles that the watchdog saw counted in @tiles_epoch
  * @tiles_epoch: the watchdog's own
+ * @fence_lock: spinlock, irqs off: @out, @fences
+ * @out: the fence of an epoch that has not been signalled yet, or NULL; with a
+ *	reference
+ * @out_context: its timeline
+ * @out_work: signals it
+ * @fences: productions that wait for a fence (fence_in.c)
+ * @fenced: [prog.blocks] bits of blocks that a fence produces in the armed
+ *	epoch; NULL: there never was any. Set under t3_member.lock, cleared
+ *	under it before arming, read by anybody.
+ * @settled: an epoch above, and below how many blocks from the first need
+ *	nobody's tiles any more in it; a hint (fence_out.c)
+ * @wanted: the epoch whose fence was asked for too early, where the rank's bit
+ *	of t3_plan.fence_wanted is set
  */
 struct t3_part {
 	struct t3_plan *plan;
@@ -234,6 +251,14 @@ struct t3_part {
 	u32 watch_epoch;
 	u64 tiles_most;
 	u32 tiles_epoch;
+	spinlock_t fence_lock; /* see above */
+	struct dma_fence *out;
+	u64 out_context;
+	struct work_struct out_work;
+	struct list_head fences;
+	unsigned long *fenced;
+	u64 settled;
+	u32 wanted;
 };
 
 static inline struct t3_plan_status *t3_part_status(const struct t3_part *part)
@@ -288,6 +313,8 @@ struct t3_worker {
  * @silent: a part has T3_PLAN_SILENT_PRODUCERS
  * @polled: some block is produced by tiles
  * @imports: some region is a dma-buf: triggers run on workers only
+ * @fence_wanted: bit r is set: rank r wants to hear when it can have a fence;
+ *	atomic
  * @next: the worker to wake next, modulo @workers
  * @workers: number of entries of @worker
  * @worker: workers
@@ -315,6 +342,7 @@ struct t3_plan {
 	bool silent;
 	bool polled;
 	bool imports;
+	unsigned long fence_wanted;
 	atomic_t next;
 	u32 workers;
 	struct t3_worker worker[T3_WORKERS];
@@ -383,7 +411,7 @@ struct t3_slot {
  *	it looks
  * @watchdog: runs while anything is armed
  * @stale_work: breaks the group where a region of an armed epoch is stale
- * @broken_work: tells the log
+ * @broken_work: tells the log, lets go of fences
  */
 struct t3_group {
 	struct kref ref;
@@ -515,6 +543,8 @@ union t3_arg {
 	struct t3_plan_wait plan_wait;
 	struct t3_notify notify;
 	struct t3_wait wait;
+	struct t3_fence_in fence_in;
+	struct t3_fence_out fence_out;
 	u32 head[2];
 };
 
@@ -606,6 +636,26 @@ int t3_wait_end(struct t3_member *member, struct t3_part *part,
 		struct t3_wait *wait, int ret);
 bool t3_member_armed(struct t3_member *member, u32 *slot);
 bool t3_part_running(const struct t3_part *part);
+int t3_plan_usable(const struct t3_plan *plan);
+int t3_epoch_check(struct t3_member *member, struct t3_part *part, u32 epoch,
+		   const char *call);
+
+/* fence_in.c, fence_out.c */
+#if IS_ENABLED(CONFIG_SYNC_FILE)
+int t3_fence_in(struct t3_cmd *cmd);
+int t3_fence_out(struct t3_cmd *cmd);
+void t3_fence_init(struct t3_part *part);
+void t3_fences_cancel(struct t3_part *part);
+void t3_fence_over(struct t3_part *part);
+void t3_fence_wake(struct t3_plan *plan);
+bool t3_fence_wanted(struct t3_part *part);
+#else
+static inline void t3_fence_init(struct t3_part *part) {}
+static inline void t3_fences_cancel(struct t3_part *part) {}
+static inline void t3_fence_over(struct t3_part *part) {}
+static inline void t3_fence_wake(struct t3_plan *plan) {}
+static inline bool t3_fence_wanted(struct t3_part *part) { return false; }
+#endif
 
 /* uring.c */
 struct io_uring_cmd;

@@ -27,6 +27,19 @@ $(B)/tests/vm/guest: tests/vm/guest.c
 # The other flavours, which no test boots, are built by tests/static/module.
 MODULES := $(foreach k,6.1 6.12,$(B)/module/$(k)/t3.ko)
 
+# A kernel with DRM: one of them in `make check`, both in `make check-drm`.
+drm-needs = $(B)/module/$(1)-amd64/t3.ko \
+	$(B)/tests/modules/$(1)-amd64/t3_exporter.ko
+
+.PHONY: check-drm
+check-drm: $(call drm-needs,6.1) $(call drm-needs,6.12) $(KSELFTESTS) \
+		$(B)/tests/vm/guest
+	@tests/run tests/vm/drm-6.1 tests/vm/drm-6.12
+
+CHECK_NEEDS += $(call drm-needs,6.12)
+CHECK_SUITES += tests/vm/drm-6.12
+CHECK_LIMITS += vm/drm-6.12=660
+
 CHECK_NEEDS += $(KSELFTESTS) $(MODULES) $(B)/tests/vm/guest
 CHECK_SUITES += tests/vm/selftest tests/vm/kselftest-6.1 tests/vm/kselftest-6.12
 CHECK_LIMITS += vm/selftest=900 vm/kselftest-6.1=960 vm/kselftest-6.12=960
