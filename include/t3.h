@@ -33,7 +33,7 @@
  *  ECANCELED   t3_abort()
  *  ETIMEDOUT   the watchdog: an armed epoch made no progress for too long
  *  ESTALE      a region's memory was unmapped while it was in use
- *  EIO         an engine failed
+ *  EIO         an engine failed, or a dma-buf can't be used any more
  *  EPERM       a child of the process that joined uses the member: it has not
  *		the right (t3_leave() frees its copies of the handles)
  *
@@ -317,6 +317,45 @@ struct t3_matrix {
  */
 int t3_region_add(struct t3_member *member, const struct t3_matrix *matrix,
 		  struct t3_region **region);
+
+/**
+ * t3_region_add_dmabuf - register a buffer that is a dma-buf
+ * @member: whose
+ * @matrix: the buffer; its base is not an address but the first element's
+ *	offset in the dma-buf
+ * @fd: the dma-buf; it stays the caller's, who may close it at once
+ * @region: out
+ *
+ * Whoever made it (a GPU's driver) may move it meanwhile. Transfers wait for
+ * the fences that others have put on it, and put theirs on it.
+ *
+ * Errors: EOPNOTSUPP the engine takes no dma-bufs, of the kernel engine: its
+ * module; EBADF @fd is not open, or not a dma-buf; EFAULT it is for reading
+ * only; EMEDIUMTYPE the processor can't map it, or it is in I/O memory;
+ * EREMOTEIO its exporter's refusal; EINVAL, ERANGE, EDOM, ENOSPC as of
+ * t3_region_add(), ERANGE past its end too.
+ */
+int t3_region_add_dmabuf(struct t3_member *member,
+			 const struct t3_matrix *matrix, int fd,
+			 struct t3_region **region);
+
+/**
+ * t3_region_add_prime - register a GPU's buffer
+ * @member: whose
+ * @matrix: as of t3_region_add_dmabuf()
+ * @drm_fd: the GPU's DRM node
+ * @handle: the buffer's GEM handle there
+ * @region: out
+ *
+ * Uses libdrm, which is loaded when this is called first.
+ *
+ * Errors: ELIBACC there is no libdrm here; those of its drmPrimeHandleToFD()
+ * (ENOENT no such handle, EBADF and ENOTTY @drm_fd is no DRM node); those of
+ * t3_region_add_dmabuf().
+ */
+int t3_region_add_prime(struct t3_member *member,
+			const struct t3_matrix *matrix, int drm_fd,
+			uint32_t handle, struct t3_region **region);
 
 /**
  * t3_region_del - unregister

@@ -80,7 +80,9 @@ struct t3_member {
 /**
  * struct t3_region - a registered buffer; the engine's own struct begins with it
  * @member: whose
- * @matrix: as the user gave it
+ * @matrix: as the user gave it; in a dma-buf its base is an offset
+ * @dmabuf: it is in a dma-buf
+ * @fd: the dma-buf in the engine's region_add, else -1: it is the user's
  * @rows: rows in memory: the matrix's columns where it is column-major
  * @row_bytes: bytes of such a row's elements
  * @row_stride: bytes from one to the next
@@ -92,6 +94,8 @@ struct t3_member {
 struct t3_region {
 	struct t3_member *member;
 	struct t3_matrix matrix;
+	bool dmabuf;
+	int fd;
 	uint32_t rows;
 	uint64_t row_bytes;
 	uint64_t row_stride;
@@ -162,6 +166,7 @@ struct t3_plan {
  * @member_bytes: size of the engine's own struct that begins with t3_member
  * @region_bytes: likewise
  * @plan_bytes: likewise
+ * @dmabufs: it takes regions in dma-bufs
  * @probe: is it there? 0, or -ENODEV and a sentence in @why
  * @group_create: set group->fd; the front has filled in the rest
  * @group_is: is @fd a group of this engine? 0 and *@ranks; -ENOTTY no;
@@ -199,6 +204,7 @@ struct t3_engine_ops {
 	size_t member_bytes;
 	size_t region_bytes;
 	size_t plan_bytes;
+	bool dmabufs;
 	int (*probe)(char *why, size_t bytes);
 	int (*group_create)(struct t3_group *group);
 	int (*group_is)(int fd, uint32_t *ranks);

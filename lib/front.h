@@ -75,6 +75,23 @@ bool t3_region_within(struct t3_member *member, const void *base, size_t bytes);
 /* Bytes from a region's first to behind its last. */
 uint64_t t3_region_extent(const struct t3_region *region);
 
+/**
+ * t3_region_make - t3_region_add() and its like
+ * @call: the function's name
+ * @member: as of t3_region_add()
+ * @matrix: likewise; in a dma-buf its base is an offset
+ * @fd: a dma-buf, which the engine takes, or -1
+ * @region: out
+ */
+int t3_region_make(const char *call, struct t3_member *member,
+		   const struct t3_matrix *matrix, int fd,
+		   struct t3_region **region);
+
+/* The same for a dma-buf, if the engine takes any. */
+int t3_region_dmabuf(const char *call, struct t3_member *member,
+		     const struct t3_matrix *matrix, int fd,
+		     struct t3_region **region);
+
 /* Undo t3_plan_add() in the front, after the engine has. */
 void t3_plan_forget(struct t3_plan *plan);
 

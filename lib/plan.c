@@ -97,6 +97,9 @@ static int make_program(struct t3_plan *plan)
 		struct t3_grid *grid = &plan->planned.grid[i];
 
 		grid->base = (uintptr_t)plan->region[i]->matrix.base;
+		/* Whether two dma-bufs are one, the engine knows. */
+		if (plan->region[i]->dmabuf)
+			grid->base += (uint64_t)(i + 1) << 62;
 		grid->row_stride = plan->region[i]->row_stride;
 		grid->read_only = plan->region[i]->matrix.flags &
 				  T3_REGION_READ_ONLY;

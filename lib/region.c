@@ -31,14 +31,15 @@ static int check_form(const char *call, const struct t3_matrix *m)
 	return 0;
 }
 
-static int check_place(const char *call, const struct t3_matrix *m)
+/* @fd: a dma-buf, in which the matrix's base is an offset; or -1 */
+static int check_place(const char *call, const struct t3_matrix *m, int fd)
 {
 	uint64_t element = t3_dtype_size(m->dtype);
 	uint64_t rows = m->layout == T3_ROW_MAJOR ? m->rows : m->cols;
 	uint64_t base = (uintptr_t)m->base;
 	uint64_t bytes;
 
-	if (!m->base)
+	if (!m->base && fd < 0)
 		return t3_fail_null(call, "matrix->base");
 	if (base % element)
 		return t3_fail(EDOM, "%s: matrix->base is %p, allowed are multiples of %llu",
@@ -54,40 +55,44 @@ static int check_place(const char *call, const struct t3_matrix *m)
 }
 
 static void fill(struct t3_region *region, struct t3_member *member,
-		 const struct t3_matrix *m)
+		 const struct t3_matrix *m, int fd)
 {
 	bool transposed = m->layout == T3_COL_MAJOR;
 	uint64_t element = t3_dtype_size(m->dtype);
 
 	region->member = member;
 	region->matrix = *m;
+	region->dmabuf = fd >= 0;
+	region->fd = fd;
 	region->rows = (uint32_t)(transposed ? m->cols : m->rows);
 	region->row_bytes = (transposed ? m->rows : m->cols) * element;
 	region->row_stride = m->ld * element;
 }
 
-int t3_region_add(struct t3_member *member, const struct t3_matrix *matrix,
-		  struct t3_region **region)
+int t3_region_make(const char *call, struct t3_member *member,
+		   const struct t3_matrix *matrix, int fd,
+		   struct t3_region **region)
 {
 	struct t3_region *r;
 	int ret;
 
 	if (!member)
-		return t3_fail_null(__func__, "member");
+		return t3_fail_null(call, "member");
 	if (!matrix)
-		return t3_fail_null(__func__, "matrix");
+		return t3_fail_null(call, "matrix");
 	if (!region)
-		return t3_fail_null(__func__, "region");
-	ret = check_form(__func__, matrix);
+		return t3_fail_null(call, "region");
+	ret = check_form(call, matrix);
 	if (!ret)
-		ret = check_place(__func__, matrix);
+		ret = check_place(call, matrix, fd);
 	if (ret)
 		return ret;
 	r = calloc(1, member->ops->region_bytes);
 	if (!r)
-		return t3_fail(ENOMEM, "%s: no memory", __func__);
-	fill(r, member, matrix);
+		return t3_fail(ENOMEM, "%s: no memory", call);
+	fill(r, member, matrix, fd);
 	ret = member->ops->region_add(r);
+	r->fd = -1;	/* the caller's again */
 	if (ret) {
 		free(r);
 		return ret;
@@ -98,6 +103,12 @@ int t3_region_add(struct t3_member *member, const struct t3_matrix *matrix,
 	pthread_mutex_unlock(&member->lock);
 	*region = r;
 	return 0;
+}
+
+int t3_region_add(struct t3_member *member, const struct t3_matrix *matrix,
+		  struct t3_region **region)
+{
+	return t3_region_make(__func__, member, matrix, -1, region);
 }
 
 int t3_region_del(struct t3_region *region)
@@ -144,7 +155,7 @@ bool t3_region_within(struct t3_member *member, const void *base, size_t bytes)
 	for (r = member->regions; r; r = r->next) {
 		uintptr_t at = (uintptr_t)r->matrix.base;
 
-		if (at < begin + bytes && begin < at + t3_region_extent(r))
+		if (!r->dmabuf && at < begin + bytes && begin < at + t3_region_extent(r))
 			return true;
 	}
 	return false;

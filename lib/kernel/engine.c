@@ -30,8 +30,8 @@ int kernel_fail(const struct t3_member *member, const char *call, int error)
 		return t3_fail(error,
 			       "%s: the member belongs to the process that joined, not to its child",
 			       call);
-	if (kernel_is_broken(error) &&
-	    !kernel_call(kernel_fd(member), T3_GROUP_INFO, &info) &&
+	/* A fence may break a group with any error. */
+	if (!kernel_call(kernel_fd(member), T3_GROUP_INFO, &info) &&
 	    info.broken == (uint32_t)error) {
 		if (error == ETIMEDOUT && info.broken_block != T3_NONE)
 			return t3_fail(error,
@@ -50,6 +50,7 @@ const struct t3_engine_ops t3_kernel_engine = {
 	.member_bytes = sizeof(struct kernel_member),
 	.region_bytes = sizeof(struct kernel_region),
 	.plan_bytes = sizeof(struct kernel_plan),
+	.dmabufs = true,
 	.probe = kernel_probe,
 	.group_create = kernel_group_create,
 	.group_is = kernel_group_is,

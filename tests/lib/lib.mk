@@ -52,6 +52,13 @@ $(LIBT)/uring: tests/lib/test_uring.c $(LIB_A)
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_T3) -pthread -MMD -MP $^ -o $@ $(LDFLAGS) -lcmocka
 
+# The same with libdrm, which makes buffers; for the drm suites in VMs too.
+$(LIBT)/dmabuf: tests/lib/test_dmabuf.c $(LIB_A)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_T3) -isystem /usr/include/libdrm -pthread -MMD -MP $^ \
+		-o $@ $(LDFLAGS) -lcmocka -ldrm
+
+CHECK_SUITES += $(LIBT)/dmabuf
 CHECK_SUITES += $(LIBT)/engines tests/lib/kernel-6.1 tests/lib/kernel-6.12
 CHECK_NEEDS += $(LIBT)/uring
 

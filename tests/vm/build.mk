@@ -33,7 +33,7 @@ drm-needs = $(B)/module/$(1)-amd64/t3.ko \
 
 .PHONY: check-drm
 check-drm: $(call drm-needs,6.1) $(call drm-needs,6.12) $(KSELFTESTS) \
-		$(B)/tests/vm/guest
+		$(B)/tests/vm/guest $(B)/tests/lib/dmabuf
 	@tests/run tests/vm/drm-6.1 tests/vm/drm-6.12
 
 CHECK_NEEDS += $(call drm-needs,6.12)
