@@ -209,12 +209,21 @@ static void part_attach(struct t3_member *member, struct t3_plan *plan,
 	kref_get(&plan->ref);
 	part->plan = plan;
 	plan->part[member->rank] = part;
-	plan->parts |= BIT_ULL(member->rank);
+	/* give_verdict() reads it without the lock. */
+	WRITE_ONCE(plan->parts, plan->parts | BIT_ULL(member->rank));
 	plan->present |= BIT_ULL(member->rank);
 	for (i = 0; i < part->prog.grids; i++)
 		part->region[i]->users++;
+}
+
+/*
+ * From now on other threads of the member find the part, and keep the plan
+ * alive, not the part: it is the plan's for good.
+ */
+static void part_publish(struct t3_member *member, struct t3_part *part)
+{
 	spin_lock(&member->part_lock);
-	member->part[plan->slot] = part;
+	member->part[part->plan->slot] = part;
 	spin_unlock(&member->part_lock);
 }
 
@@ -269,14 +278,16 @@ static int part_join(struct t3_member *member, struct t3_part *part,
 			plan_refuse(plan, EPIPE, __ffs64(group->left));
 	}
 	part_attach(member, plan, part);
-	if (plan->state != T3_PLAN_COLLECTING ||
-	    plan->parts != all_ranks(group))
-		return 0;
-	ret = plan_finish(plan);
-	if (ret) {	/* as if it had not come */
+	if (plan->state == T3_PLAN_COLLECTING &&
+	    plan->parts == all_ranks(group))
+		ret = plan_finish(plan);
+	if (!ret) {
+		part_publish(member, part);
+	} else {	/* as if it had not come */
 		part_detach(member, part);
 		plan->part[member->rank] = NULL;
-		plan->parts &= ~BIT_ULL(member->rank);
+		WRITE_ONCE(plan->parts,
+			   plan->parts & ~BIT_ULL(member->rank));
 		if (!old.plan) {	/* a group of one */
 			*s = old;
 			t3_plan_put(plan);
