@@ -170,7 +170,7 @@ static int arm_locked(struct t3_member *member, struct t3_part *part,
 	if (ret)
 		return ret;
 	WRITE_ONCE(part->seen, *epoch - 1);
-	part->arms++;
+	WRITE_ONCE(part->arms, part->arms + 1);	/* read without the lock */
 	/* Pairs with the acquire of whoever reads the page. */
 	smp_store_release(&t3_part_status(part)->armed, *epoch);
 	t3_watchdog_start(member->group);

@@ -170,7 +170,7 @@ static void set_poller(struct t3_group *group, struct task_struct *task)
 	unsigned long irqs;
 
 	spin_lock_irqsave(&group->live_lock, irqs);
-	group->poller = task;
+	WRITE_ONCE(group->poller, task);
 	spin_unlock_irqrestore(&group->live_lock, irqs);
 }
 
