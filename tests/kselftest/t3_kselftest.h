@@ -49,6 +49,22 @@ static inline __u32 scaled(__u32 n)
 	return scale ? (__u32)(n * strtoull(scale, NULL, 10) / 100) : n;
 }
 
+/* A kernel that watches itself is slow: T3_TEST_SLOW multiplies time limits. */
+static inline int harness_run(int argc, char **argv)
+{
+	const char *slow = getenv("T3_TEST_SLOW");
+	struct __fixture_metadata *f;
+	struct __test_metadata *t;
+
+	for (f = __fixture_list; slow && f; f = f->next)
+		for (t = f->tests; t; t = t->next)
+			t->timeout *= (int)strtol(slow, NULL, 10);
+	return test_harness_run(argc, argv);
+}
+
+/* what TEST_HARNESS_MAIN calls */
+#define test_harness_run(argc, argv)	harness_run(argc, argv)
+
 /* Without the device nothing can be tested: one skipped list, status 4. */
 static __attribute__((constructor)) void need_device(void)
 {
