@@ -9,6 +9,9 @@
 #   make check [SUITES=...]  all tests, or those named (see Documentation/testing.rst)
 #   make module [KVER=6.1|6.12] [KFLAVOUR=cloud|amd64]
 #   make module KDIR=/lib/modules/$(uname -r)/build
+#   make check-debug         the module's tests in kernels with KASAN, KCSAN ...
+#   make check-static        coccinelle, analyzers, arm64
+#   make coverage            lines of kernel/ that tests reach
 #   make bench, bench-mpi, bench-cpu
 #   make clean
 
