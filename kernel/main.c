@@ -257,3 +257,4 @@ module_init(t3_init);
 module_exit(t3_exit);
 MODULE_DESCRIPTION("Transfers that fire when a GEMM's tiles are done");
 MODULE_LICENSE("GPL");
+MODULE_VERSION(T3_MODULE_VERSION);
