@@ -25,6 +25,7 @@ unsigned int t3_workers = T3_WORKERS;
 /**
  * struct t3_knob - one number that can be set
  * @attr: under the device
+ * @range: its range, under the device's available/
  * @value: the number; written by whoever sets it, read once a use
  * @min: the least it may be
  * @max: the most
@@ -32,6 +33,7 @@ unsigned int t3_workers = T3_WORKERS;
  */
 struct t3_knob {
 	struct device_attribute attr;
+	struct device_attribute range;
 	unsigned int *value;
 	unsigned int min;
 	unsigned int max;
@@ -77,6 +79,15 @@ static ssize_t knob_store(struct device *dev, struct device_attribute *attr,
 	return ret ?: count;
 }
 
+/* As the kernel's iio writes ranges: least, step, most. */
+static ssize_t range_show(struct device *dev, struct device_attribute *attr,
+			  char *buf)
+{
+	const struct t3_knob *knob = container_of(attr, struct t3_knob, range);
+
+	return sysfs_emit(buf, "[%u 1 %u]\n", knob->min, knob->max);
+}
+
 static int param_set(const char *buf, const struct kernel_param *kp)
 {
 	return knob_set(kp->arg, buf);
@@ -97,6 +108,7 @@ static const struct kernel_param_ops param_ops = {
 #define T3_KNOB(_name, _min, _max, _unit, _text)			\
 	static struct t3_knob knob_##_name = {				\
 		.attr = __ATTR(_name, 0644, knob_show, knob_store),	\
+		.range = __ATTR(_name, 0444, range_show, NULL),		\
 		.value = &t3_##_name, .min = (_min), .max = (_max),	\
 		.unit = (_unit),					\
 	};								\
@@ -126,6 +138,17 @@ static struct attribute *knob_attrs[] = {
 	&knob_watchdog_max_ms.attr.attr,
 	&knob_max_pinned_mb.attr.attr,
 	&knob_workers.attr.attr,
+	NULL
+};
+
+static struct attribute *range_attrs[] = {
+	&knob_poll_us.range.attr,
+	&knob_poll_max_us.range.attr,
+	&knob_inline_max_bytes.range.attr,
+	&knob_watchdog_ms.range.attr,
+	&knob_watchdog_max_ms.range.attr,
+	&knob_max_pinned_mb.range.attr,
+	&knob_workers.range.attr,
 	NULL
 };
 
@@ -243,6 +266,11 @@ static const struct attribute_group knob_group = {
 	.attrs = knob_attrs,
 };
 
+static const struct attribute_group range_group = {
+	.name = "available",
+	.attrs = range_attrs,
+};
+
 static const struct attribute_group counter_group = {
 	.name = "counters",
 	.attrs = counter_attrs,
@@ -250,6 +278,7 @@ static const struct attribute_group counter_group = {
 
 const struct attribute_group *t3_device_groups[] = {
 	&knob_group,
+	&range_group,
 	&counter_group,
 	NULL
 };

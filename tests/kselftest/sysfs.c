@@ -111,6 +111,20 @@ TEST(knobs_take_what_is_possible)
 	}
 }
 
+TEST(knobs_say_what_is_possible)
+{
+	char want[64];
+
+	FOR_EACH(i, sizeof(knobs) / sizeof(*knobs)) {
+		char *text = get(DEVICE "available/", knobs[i].name);
+
+		ASSERT_NE(NULL, text);
+		snprintf(want, sizeof(want), "[%s 1 %s]\n", knobs[i].good,
+			 knobs[i].most);
+		EXPECT_STREQ(want, text);
+	}
+}
+
 /* What a knob says holds for the next group, region, query. */
 TEST(knobs_have_effect)
 {
