@@ -17,4 +17,5 @@ $(B)/tools/t3bench: $(BENCH_OBJ) $(B)/lib/libt3.a
 
 all: $(B)/tools/t3bench
 
+include tools/ctl.mk
 include tools/model.mk
