@@ -12,6 +12,7 @@
 #   make check-debug         the module's tests in kernels with KASAN, KCSAN ...
 #   make check-static        coccinelle, analyzers, arm64
 #   make coverage            lines of kernel/ that tests reach
+#   make install, make uninstall [DESTDIR=...] [prefix=/usr/local]
 #   make bench, bench-mpi, bench-cpu
 #   make clean
 
@@ -35,6 +36,7 @@ JOBS ?= $(shell nproc)
 all:
 
 include tools/setup/module.mk
+include tools/dist/install.mk
 include kernel/core/build.mk
 include lib/build.mk
 include tools/build.mk

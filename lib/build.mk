@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR MIT
 #
 # libt3: build/lib/libt3.so.VERSION with its links, libt3.a (the core within),
-# libt3.pc. `make install` puts them, and the headers as <t3.h> and
-# <linux/t3.h>, under $(DESTDIR)$(prefix).
-
-prefix ?= /usr/local
-libdir ?= $(prefix)/lib
-includedir ?= $(prefix)/include
-INSTALL ?= install
+# libt3.pc (as it would be installed: tools/dist).
 
 # The one version number is in include/t3.h.
 T3_VERSION := $(shell awk '$$2 ~ /^T3_VERSION_(MAJOR|MINOR|PATCH)$$/ \
@@ -45,22 +39,8 @@ $(B)/lib/libt3.pc: lib/libt3.pc.in include/t3.h
 	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
 		-e 's|@includedir@|$(includedir)|' -e 's|@version@|$(T3_VERSION)|' $< > $@
 
-.PHONY: lib install install-lib
+.PHONY: lib
 lib: $(B)/lib/libt3.so $(LIB_A) $(B)/lib/libt3.pc
 all: lib
-
-install: install-lib
-
-install-lib: lib
-	$(INSTALL) -d $(DESTDIR)$(libdir)/pkgconfig $(DESTDIR)$(includedir)/linux
-	$(INSTALL) -m 755 $(LIB_SO) $(DESTDIR)$(libdir)/
-	ln -sfn $(notdir $(LIB_SO)) $(DESTDIR)$(libdir)/$(T3_SONAME)
-	ln -sfn $(T3_SONAME) $(DESTDIR)$(libdir)/libt3.so
-	$(INSTALL) -m 644 $(LIB_A) $(DESTDIR)$(libdir)/
-	sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
-		-e 's|@includedir@|$(includedir)|' -e 's|@version@|$(T3_VERSION)|' \
-		lib/libt3.pc.in > $(DESTDIR)$(libdir)/pkgconfig/libt3.pc
-	$(INSTALL) -m 644 include/t3.h $(DESTDIR)$(includedir)/
-	$(INSTALL) -m 644 include/uapi/linux/t3.h $(DESTDIR)$(includedir)/linux/
 
 -include $(LIB_OBJ:.o=.d)
