@@ -53,6 +53,15 @@ static bool is_the_drivers(const struct stat *st)
 	return same;
 }
 
+static bool is_the_groups(const struct stat *st)
+{
+	char *group = group_name(st->st_gid);
+	bool same = !strcmp(group, "t3");
+
+	free(group);
+	return same;
+}
+
 static void can_be_opened(struct findings *f, const char *path,
 			  const struct stat *st)
 {
@@ -98,6 +107,10 @@ void examine_node(struct findings *f)
 		found(f, PROBLEM, "node", node_text(&st),
 		      "Everybody on this machine can open it and pin memory.",
 		      must_strdup("chmod 0660 /dev/t3; find the rule that says otherwise: " RULE));
+	} else if (!is_the_groups(&st)) {
+		found(f, WARNING, "node", node_text(&st),
+		      "Only root can open it: it should be for the group t3.",
+		      must_strdup(RULE));
 	} else {
 		can_be_opened(f, path, &st);
 	}
