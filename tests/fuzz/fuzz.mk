@@ -32,3 +32,20 @@ CHECK_SUITES += tests/fuzz/plan
 CHECK_NEEDS += $(FUZZ)/fuzz_plan
 
 -include $(wildcard $(FUZZ)/*.d $(FUZZ)/core/*.d)
+
+# ioctl: our own fuzzer of /dev/t3, static, for a virtual machine.
+IOCTL_OBJ := $(addprefix $(FUZZ)/ioctl-,ioctl.o ops.o kcov.o mutate.o)
+
+$(FUZZ)/ioctl-%.o: tests/fuzz/%.c | $(KSELFTEST_H)
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 $(OPT) -g $(WARN) -Iinclude/uapi -isystem $(KSELFTEST_H) -MMD -MP -c $< -o $@
+
+$(FUZZ)/ioctl: $(IOCTL_OBJ)
+	$(CC) -static $^ -o $@ -lpthread
+
+# Ten minutes of it belong to make check-debug (tests/debug); a moment, in the
+# kernel of the other tests, to make check: does the fuzzer itself work?
+DEBUG_SUITES += tests/fuzz/debug
+DEBUG_LIMITS += fuzz/debug=2000
+CHECK_SUITES += tests/fuzz/smoke
+CHECK_NEEDS += $(FUZZ)/ioctl
