@@ -12,6 +12,7 @@
 #   make check-debug         the module's tests in kernels with KASAN, KCSAN ...
 #   make check-static        coccinelle, analyzers, arm64
 #   make coverage            lines of kernel/ that tests reach
+#   make check-install       an installation from end to end, in a virtual machine
 #   make install, make uninstall [DESTDIR=...] [prefix=/usr/local]
 #   make bench, bench-mpi, bench-cpu
 #   make clean
