@@ -32,7 +32,7 @@ static void seed_join(struct fuzz_case *c, __u32 ranks)
 
 	add(c, 0, OP_CREATE, 0, ranks - 1, 1, 0, 0, 0);
 	for (r = 0; r < ranks; r++) {
-		/* the first descriptors that are ours: dev, memfd, kcov, group */
+		/* worker 0's third descriptor is the group, or the fourth (KCOV) */
 		if (r) {
 			add(c, r, OP_GRAB, 0, 0, 2, 0, 0, 0);
 			add(c, r, OP_GRAB, 2, 0, 3, 0, 0, 0);

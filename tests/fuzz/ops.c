@@ -308,8 +308,8 @@ static int do_grab(const __u8 *a, const pid_t *peers)
 
 	if (pidfd < 0)
 		return errno;
-	/* The first descriptors of a worker are the ones that it opened. */
-	fd = syscall(SYS_pidfd_getfd, pidfd, 3 + (a[2] & 31), 0);
+	/* All workers begin alike: the device, the memfd, KCOV, then the rest. */
+	fd = syscall(SYS_pidfd_getfd, pidfd, me.dev + (a[2] & 31), 0);
 	close(pidfd);
 	return fd < 0 ? errno : fill(a[0], fd);
 }
