@@ -104,6 +104,8 @@ static __attribute__((noreturn)) void worker(__u32 w)
 	struct fuzz_step step;
 	__u32 done = 0;
 
+	/* A group of its own: whom it forks dies with it. */
+	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fuzz_begin();
 	kcov_begin();
@@ -133,6 +135,8 @@ static void start_workers(void)
 			perror("# fork");
 			exit(1);
 		}
+		/* Both do it: it is done before either goes on. */
+		setpgid(fuzz.pid[w], fuzz.pid[w]);
 	}
 }
 
@@ -193,7 +197,7 @@ static bool end_workers(void)
 	__u32 w;
 
 	for (w = 0; w < WORKERS; w++)
-		kill(fuzz.pid[w], SIGKILL);
+		kill(-fuzz.pid[w], SIGKILL);
 	for (w = 0; w < WORKERS; w++) {
 		while (waitpid(fuzz.pid[w], NULL, WNOHANG) == 0) {
 			if (now_ms() > end) {
@@ -282,6 +286,9 @@ static bool becomes_zero(const char *path)
 		usleep(10000);
 	}
 	printf("# %s stays %lld with nobody left\n", path, value);
+	fflush(NULL);
+	if (system("ls -l /proc/[0-9]*/fd 2>/dev/null | grep t3; sed 's/^/# /' /sys/kernel/debug/t3/state; ps"))
+		printf("# nothing to show\n");
 	return false;
 }
 

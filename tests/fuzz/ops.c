@@ -326,7 +326,6 @@ static int do_fork(const __u8 *a)
 		return errno;
 	if (me.child)
 		return 0;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (a[0] & 1)
 		plan_arm(*slot(a[1]), a[2] & 7);
 	if (a[0] & 2)
