@@ -42,10 +42,3 @@ $(FUZZ)/ioctl-%.o: tests/fuzz/%.c | $(KSELFTEST_H)
 
 $(FUZZ)/ioctl: $(IOCTL_OBJ)
 	$(CC) -static $^ -o $@ -lpthread
-
-# Ten minutes of it belong to make check-debug (tests/debug); a moment, in the
-# kernel of the other tests, to make check: does the fuzzer itself work?
-DEBUG_SUITES += tests/fuzz/debug
-DEBUG_LIMITS += fuzz/debug=2000
-CHECK_SUITES += tests/fuzz/smoke
-CHECK_NEEDS += $(FUZZ)/ioctl

@@ -287,7 +287,8 @@ static bool becomes_zero(const char *path)
 	}
 	printf("# %s stays %lld with nobody left\n", path, value);
 	fflush(NULL);
-	if (system("ls -l /proc/[0-9]*/fd 2>/dev/null | grep t3; sed 's/^/# /' /sys/kernel/debug/t3/state; ps"))
+	if (system("ls -l /proc/[0-9]*/fd 2>/dev/null | grep t3; ps;"
+		   "sed 's/^/# /' /sys/kernel/debug/t3/state"))
 		printf("# nothing to show\n");
 	return false;
 }
