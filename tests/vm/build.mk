@@ -43,3 +43,12 @@ CHECK_LIMITS += vm/drm-6.12=660
 CHECK_NEEDS += $(KSELFTESTS) $(MODULES) $(B)/tests/vm/guest
 CHECK_SUITES += tests/vm/selftest tests/vm/kselftest-6.1 tests/vm/kselftest-6.12
 CHECK_LIMITS += vm/selftest=900 vm/kselftest-6.1=960 vm/kselftest-6.12=960
+
+CHECK_SUITES += tests/vm/reload
+
+# The full counts: half an hour and more, emulated.
+.PHONY: stress-vm
+stress-vm: $(B)/tests/kselftest/death $(MODULES) $(B)/tests/vm/guest
+	tests/vm/reload 200
+	tests/vm/kills 1000
+stress: stress-vm
