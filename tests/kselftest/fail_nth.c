@@ -9,6 +9,7 @@
  */
 #include "t3_kselftest.h"
 
+#include <linux/udmabuf.h>
 #include <pthread.h>
 
 #define MOST_FAULTS	2000	/* no call comes near it */
@@ -24,6 +25,7 @@ enum stage {
  * struct nth - a group of two ranks in this process
  * @stage: how far it has come
  * @extra: what the call under test made, to be let go: a file, or -1
+ * @given: files that the call is given: a dma-buf, or a timeline and its fence
  * @mapped: likewise a mapping
  * @stop: a thread that watches is to end
  * @memory: of both ranks
@@ -34,6 +36,7 @@ struct nth {
 	int group;
 	int member[2];
 	int extra;
+	int given[2];
 	void *mapped;
 	bool stop;
 	__u32 region[2];
@@ -209,6 +212,8 @@ static void nth_open(struct nth *n, enum stage stage)
 	n->member[0] = -1;
 	n->member[1] = -1;
 	n->extra = -1;
+	n->given[0] = -1;
+	n->given[1] = -1;
 	n->mapped = MAP_FAILED;
 	n->dev = device_open();
 	MUST(n->dev >= 0);
@@ -219,13 +224,58 @@ static void nth_open(struct nth *n, enum stage stage)
 static void nth_close(struct nth *n)
 {
 	const int fds[] = { n->extra, n->member[0], n->member[1], n->group,
-			    n->dev };
+			    n->dev, n->given[0], n->given[1] };
 
 	if (n->mapped != MAP_FAILED)
 		munmap(n->mapped, n->part[0].add.tiles_bytes);
 	FOR_EACH(i, ARRAY_SIZE(fds))
 		if (fds[i] >= 0)
 			close(fds[i]);
+}
+
+/* --- what calls are given -------------------------------------------------- */
+
+static int give_dmabuf(struct nth *n)
+{
+	struct udmabuf_create arg = {
+		.flags = UDMABUF_FLAGS_CLOEXEC, .size = REGION_BYTES,
+	};
+	int dev = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+	int memfd;
+
+	if (dev < 0)
+		return -errno;
+	memfd = memfd_create("fail_nth", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	arg.memfd = (__u32)memfd;
+	if (!ftruncate(memfd, REGION_BYTES) &&
+	    !fcntl(memfd, F_ADD_SEALS, F_SEAL_SHRINK))
+		n->given[0] = ioctl(dev, UDMABUF_CREATE, &arg);
+	close(memfd);
+	close(dev);
+	return n->given[0] < 0 ? -ENODEV : 0;
+}
+
+struct sw_sync_create {
+	__u32 value;
+	char name[32];
+	__s32 fence;
+};
+
+#define SW_SYNC_CREATE	_IOWR('W', 0, struct sw_sync_create)
+
+/* The end of its timeline ends a fence. */
+static int give_fence(struct nth *n)
+{
+	struct sw_sync_create arg = { .value = 1, .name = "fail_nth" };
+
+	n->given[0] = open("/sys/kernel/debug/sync/sw_sync",
+			   O_RDWR | O_CLOEXEC);
+	if (n->given[0] < 0)
+		return -errno;
+	if (ioctl(n->given[0], SW_SYNC_CREATE, &arg))
+		return -errno;
+	n->given[1] = arg.fence;
+	return 0;
 }
 
 /* --- the calls ------------------------------------------------------------ */
@@ -369,6 +419,39 @@ static int call_state(struct nth *n)
 	return ret;
 }
 
+static int call_region_dmabuf(struct nth *n)
+{
+	struct t3_region_add arg = {
+		.type = T3_REGION_DMABUF, .dtype = T3_DTYPE_I32,
+		.row_bytes = REGION_BYTES / 4, .row_stride = REGION_BYTES / 4,
+		.rows = 4, .fd = n->given[0],
+	};
+	__u32 region;
+
+	return region_add_full(n->member[0], &arg, &region);
+}
+
+static int call_fence_in(struct nth *n)
+{
+	static const __u32 block;
+	struct t3_fence_in arg = {
+		.size = sizeof(arg), .fd = n->given[1], .entries = 1,
+		.list = (uintptr_t)&block,
+	};
+
+	return t3_call(n->member[0], T3_FENCE_IN, &arg);
+}
+
+static int call_fence_out(struct nth *n)
+{
+	struct t3_fence_out arg = {
+		.size = sizeof(arg), .epoch = 1, .out_fd = -1,
+	};
+	int ret = t3_call(n->member[0], T3_FENCE_OUT, &arg);
+
+	return keep(&n->extra, ret ? ret : arg.out_fd);
+}
+
 /* A call in the state in which it is made. */
 FIXTURE(fail_nth) {
 	struct nth n;
@@ -379,6 +462,7 @@ FIXTURE(fail_nth) {
 /*
  * @again: what the call may say when it is made once more after an EFAULT:
  * the last copy to the user failed, and by then the call had done its work
+ * @give: makes what the call is given; where it can't, the test is skipped
  * @watched: another thread looks for the part that the call may have to take
  * back, and must not get hold of it
  */
@@ -386,6 +470,7 @@ FIXTURE_VARIANT(fail_nth) {
 	enum stage stage;
 	int (*call)(struct nth *n);
 	int again;
+	int (*give)(struct nth *n);
 	bool watched;
 };
 
@@ -482,6 +567,18 @@ FIXTURE_VARIANT_ADD(fail_nth, state) {
 	.stage = ARMED, .call = call_state,
 };
 
+FIXTURE_VARIANT_ADD(fail_nth, region_dmabuf) {
+	.stage = JOINED, .call = call_region_dmabuf, .give = give_dmabuf,
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, fence_in) {
+	.stage = ARMED, .call = call_fence_in, .give = give_fence,
+};
+
+FIXTURE_VARIANT_ADD(fail_nth, fence_out) {
+	.stage = NOTIFIED, .call = call_fence_out,
+};
+
 FIXTURE_SETUP(fail_nth)
 {
 	self->fd = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
@@ -536,6 +633,10 @@ TEST_F_TIMEOUT(fail_nth, sweep, 600)
 		int ret, second = 0;
 
 		nth_open(n, variant->stage);
+		if (variant->give && variant->give(n)) {
+			nth_close(n);
+			SKIP(return, "this kernel has no udmabuf, or no sw_sync");
+		}
 		ret = call_nth(n, variant->call, variant->watched, self->fd, i,
 			       &injected);
 		if (ret) {
