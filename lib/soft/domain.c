@@ -53,7 +53,8 @@ static u64 size_file(int fd, u32 ranks)
 int soft_group_create(struct t3_group *group)
 {
 	struct soft_head head = {
-		.magic = SOFT_MAGIC,
+		.magic = group->ops->id == T3_ENGINE_GPU ? SOFT_MAGIC_GPU :
+							   SOFT_MAGIC,
 		.version = SOFT_VERSION,
 		.ranks = group->ranks,
 		.arena_first = arena_first(group->ranks),
@@ -89,7 +90,7 @@ static int read_head(int fd, struct soft_head *head)
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0 || (seals & SOFT_SEALS) != SOFT_SEALS || fstat(fd, &st) ||
 	    pread(fd, head, sizeof(*head), 0) != (ssize_t)sizeof(*head) ||
-	    head->magic != SOFT_MAGIC)
+	    (head->magic != SOFT_MAGIC && head->magic != SOFT_MAGIC_GPU))
 		return -ENOTTY;
 	if (head->version != SOFT_VERSION)
 		return -EPROTO;
@@ -103,11 +104,13 @@ static int read_head(int fd, struct soft_head *head)
 	return 0;
 }
 
-int soft_group_is(int fd, uint32_t *ranks)
+int soft_group_is(int fd, u64 magic, uint32_t *ranks)
 {
 	struct soft_head head;
 	int ret = read_head(fd, &head);
 
+	if (ret != -ENOTTY && ret != -EBADF && head.magic != magic)
+		ret = -ENOTTY;
 	if (!ret)
 		*ranks = head.ranks;
 	else if (ret == -EPROTO)

@@ -22,6 +22,11 @@ static int soft_probe(char *why, size_t bytes)
 	return 0;
 }
 
+static int group_is(int fd, uint32_t *ranks)
+{
+	return soft_group_is(fd, SOFT_MAGIC, ranks);
+}
+
 const struct t3_engine_ops t3_soft_engine = {
 	.id = T3_ENGINE_SOFT,
 	.name = "soft",
@@ -30,7 +35,7 @@ const struct t3_engine_ops t3_soft_engine = {
 	.plan_bytes = sizeof(struct soft_plan),
 	.probe = soft_probe,
 	.group_create = soft_group_create,
-	.group_is = soft_group_is,
+	.group_is = group_is,
 	.join = soft_join,
 	.leave = soft_leave,
 	.abort = soft_abort,

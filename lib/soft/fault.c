@@ -57,7 +57,10 @@ static void spread(struct soft_member *m)
 
 		if (!plan)
 			continue;
-		t3_machine_break(&plan->machine);
+		if (m->hooks)
+			m->hooks->broken(plan);
+		else
+			t3_machine_break(&plan->machine);
 		soft_plan_put(m, slot);
 	}
 	for (r = 0; r < m->m.ranks; r++)
@@ -121,6 +124,8 @@ void soft_drain(struct soft_member *m)
 
 	if (t3_load_acquire(&m->drained))
 		return;
+	if (m->hooks)
+		m->hooks->drain(m);
 	for (rank = 0; rank < m->m.ranks; rank++) {
 		while (!drained(m, rank, t3_now() - begin))
 			sched_yield();
@@ -149,6 +154,8 @@ static const char *why_text(u32 why)
 		return "unmapped memory that is in use";
 	case SOFT_WHY_CORRUPT:
 		return "found shared memory overwritten";
+	case SOFT_WHY_GPU:
+		return "has a GPU that failed";
 	default:
 		return "is where no progress was seen in the watchdog's time";
 	}
@@ -178,7 +185,6 @@ int soft_fail_broken(struct soft_member *m)
 static bool check_gone(struct soft_member *m, struct soft_plan *plan, u32 rank,
 		       u32 why)
 {
-	const struct t3_machine *mc = &plan->machine;
 	u32 own = m->m.rank;
 	struct soft_cause cause = {
 		.error = EOWNERDEAD,
@@ -190,13 +196,29 @@ static bool check_gone(struct soft_member *m, struct soft_plan *plan, u32 rank,
 	if (soft_armed(plan, rank))
 		cause.why = why;
 	else if (soft_armed(plan, own) && plan->graph.needs[own] >> rank & 1 &&
-		 !t3_reached(t3_machine_armed(mc, rank),
-			     t3_machine_armed(mc, own)))
+		 !t3_reached(soft_epoch(plan, rank), soft_epoch(plan, own)))
 		cause.why = SOFT_WHY_MISSED;
 	else
 		return false;
 	soft_break(m, &cause);
 	return true;
+}
+
+/* Whom does an armed rank wait for? Without a machine only arming is known. */
+static bool lacks(const struct soft_plan *plan, u32 own, struct t3_lack *lack)
+{
+	u64 needs = plan->graph.needs[own];
+
+	if (plan->machine.state)
+		return t3_machine_lacks(&plan->machine, own, lack);
+	lack->block = T3_NONE;
+	for (; needs; needs &= needs - 1) {
+		lack->rank = __builtin_ctzll(needs);
+		if (!t3_reached(soft_epoch(plan, lack->rank),
+				soft_epoch(plan, own)))
+			return true;
+	}
+	return false;
 }
 
 static void watchdog_bites(struct soft_member *m, struct soft_plan *plan)
@@ -210,7 +232,7 @@ static void watchdog_bites(struct soft_member *m, struct soft_plan *plan)
 	};
 	struct t3_lack lack;
 
-	if (t3_machine_lacks(&plan->machine, m->m.rank, &lack)) {
+	if (lacks(plan, m->m.rank, &lack)) {
 		cause.rank = lack.rank;
 		cause.block = lack.block;
 		cause.why = lack.block == T3_NONE ? SOFT_WHY_UNARMED :
@@ -222,13 +244,14 @@ static void watchdog_bites(struct soft_member *m, struct soft_plan *plan)
 /* Under m->check. */
 static void watchdog(struct soft_member *m, struct soft_plan *plan)
 {
-	u32 epoch = t3_machine_armed(&plan->machine, m->m.rank);
+	u32 epoch = soft_epoch(plan, m->m.rank);
 	u64 now = t3_now();
 	u32 sum = 0;
 	u32 r;
 
 	for (r = 0; r < m->m.ranks; r++)
-		sum += t3_load(&plan->share[r]->progress);
+		sum += t3_load(&plan->share[r]->progress) +
+		       t3_load(&plan->share[r]->retired);
 	if (!plan->watch_since || sum != plan->watch_sum ||
 	    epoch != plan->watch_epoch) {
 		plan->watch_sum = sum;

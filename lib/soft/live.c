@@ -148,7 +148,7 @@ static void robust_hold(struct robust *robust, u32 *word)
 static bool any_armed(struct soft_member *m)
 {
 	u64 live = t3_load_acquire(&m->live);
-	bool armed = false;
+	bool armed = m->hooks && m->hooks->tick(m);
 
 	for (; live && !armed; live &= live - 1) {
 		u32 slot = __builtin_ctzll(live);

@@ -123,9 +123,11 @@ out_left:
 int soft_join(struct t3_member *member, int fd)
 {
 	struct soft_member *m = soft_member(member);
+	const struct soft_hooks *hooks = m->hooks;
 	int ret;
 
 	memset((char *)m + sizeof(m->m), 0, sizeof(*m) - sizeof(m->m));
+	m->hooks = hooks;
 	m->generation = soft_forks;
 	ret = soft_domain_get(fd, &m->domain);
 	if (ret)

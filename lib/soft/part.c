@@ -66,6 +66,13 @@ u64 soft_share_bytes(const struct t3_program *program)
 	       2 * line_up(program->blocks * sizeof(u32));
 }
 
+u64 soft_share_room(const struct soft_member *m, const struct t3_program *program)
+{
+	u64 room = m->hooks ? m->hooks->room(program, m->m.ranks) : 0;
+
+	return soft_share_bytes(program) + room;
+}
+
 static struct blob_head blob_head(const struct t3_program *program)
 {
 	struct blob_head h = {
@@ -169,7 +176,7 @@ int soft_part_publish(struct soft_plan *plan)
 	struct soft_part *part = &m->slot->part[plan->p.slot];
 	struct blob_head h = blob_head(&plan->p.planned.program);
 	u64 bytes = blob_plan(&h).bytes;
-	u64 share = soft_share_bytes(&plan->p.planned.program);
+	u64 share = soft_share_room(m, &plan->p.planned.program);
 	u8 *blob = calloc(1, bytes);
 	int ret = -ENOMEM;
 
@@ -356,7 +363,7 @@ int soft_part_fetch(struct soft_plan *plan, u32 rank, struct soft_copy *copy,
 		return t3_refuse(verdict, ENOMEM, m->m.rank, T3_NONE, T3_NONE);
 	if (read_all(d->fd, copy->blob, part->blob_bytes, part->blob_at) ||
 	    !take_blob(copy, d, rank) || part->state_at % 64 ||
-	    part->state_bytes < soft_share_bytes(&copy->program) ||
+	    part->state_bytes < soft_share_room(m, &copy->program) ||
 	    !soft_in_arena(d, rank, part->state_at, part->state_bytes))
 		return t3_refuse(verdict, EIO, rank, T3_NONE, T3_NONE);
 	return check_program(&copy->program, rank, m->m.ranks, verdict);

@@ -256,7 +256,8 @@ static int map_shares(struct setup *s)
 		const struct t3_program *p = &s->copy[r].program;
 		u64 line = (p->blocks * sizeof(u32) + 63) & ~63ULL;
 		u64 bytes = soft_share_bytes(p);
-		u8 *memory = map_state(plan, s->copy[r].part.state_at, bytes);
+		u8 *memory = map_state(plan, s->copy[r].part.state_at,
+				       soft_share_room(s->m, p));
 
 		if (!memory)
 			return t3_refuse(s->verdict, ENOMEM, s->m->m.rank,
@@ -323,10 +324,11 @@ static int read_parts(struct setup *s)
 	if (!ret)
 		ret = map_shares(s);
 	if (!ret) {
-		ret = soft_tasks_make(plan, s->copy, s->verdict);
+		ret = s->m->hooks ? s->m->hooks->make(plan, s->copy, s->verdict) :
+				    soft_tasks_make(plan, s->copy, s->verdict);
 		s->told = ret;
 	}
-	if (!ret)
+	if (!ret && !s->m->hooks)
 		ret = make_machine(s);
 	return ret;
 }
@@ -397,7 +399,7 @@ static int agree(struct setup *s)
 	ret = setup_wait(s, all_attached, ETIME);
 	if (!ret)
 		ret = judge(s);
-	if (!ret && s->m->m.rank) {
+	if (!ret && s->m->m.rank && !s->m->hooks) {
 		ret = attach(s, t3_load(&part_of(s, 0)->machine_at));
 		if (ret)
 			t3_fail_verdict("t3_plan_add", s->verdict);
@@ -407,7 +409,7 @@ static int agree(struct setup *s)
 
 static void go_live(struct soft_member *m, struct soft_plan *plan)
 {
-	plan->p.epoch = t3_machine_armed(&plan->machine, m->m.rank);
+	plan->p.epoch = soft_epoch(plan, m->m.rank);
 	t3_store(&m->crowded, soft_is_crowded(m));
 	soft_conflicts_add(m, plan);
 	__atomic_fetch_or(&m->live, 1ULL << plan->p.slot, __ATOMIC_SEQ_CST);
@@ -481,6 +483,8 @@ void soft_plan_release(struct soft_plan *plan, enum soft_part_state state)
 	struct soft_member *m = soft_member(plan->p.member);
 
 	soft_plan_retract(plan);
+	if (m->hooks)
+		m->hooks->release(plan);
 	while (plan->maps)
 		soft_unmap(m->domain, plan->map[--plan->maps]);
 	set_state(plan, state);

@@ -47,6 +47,17 @@ static int check_memory(const struct soft_region *region)
 		       write ? "written" : "read", strerror(error));
 }
 
+/* From here on peers in this process may look for it. */
+void soft_region_enter(struct soft_region *region)
+{
+	struct soft_member *m = soft_member(region->r.member);
+
+	pthread_mutex_lock(&soft_lock);
+	region->next = m->regions;
+	m->regions = region;
+	pthread_mutex_unlock(&soft_lock);
+}
+
 int soft_region_add(struct t3_region *r)
 {
 	struct soft_region *region = soft_region(r);
@@ -61,10 +72,7 @@ int soft_region_add(struct t3_region *r)
 		return ret;
 	region->arena = soft_arena_find(m, r->matrix.base, region->bytes,
 					&region->at);
-	pthread_mutex_lock(&soft_lock);
-	region->next = m->regions;
-	m->regions = region;
-	pthread_mutex_unlock(&soft_lock);
+	soft_region_enter(region);
 	return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "walk.h"
 
 #define SOFT_MAGIC	0x31746f5333740a1aULL
+#define SOFT_MAGIC_GPU	0x3175704733740a1aULL	/* the gpu engine's groups */
 #define SOFT_VERSION	2
 #define SOFT_PAGE	4096
 #define SOFT_GRAIN	65536	/* of mappings: no page is larger */
@@ -79,6 +80,7 @@ struct soft_part {
  * @start: when that began, /proc/PID/stat's 22nd field
  * @pidns: inode of the PID namespace in which @pid is meant
  * @cpus: bit c is set: the rank may run on processor c; a hint
+ * @door: gpu engine: where it hands out its memory, and the right to ask
  * @inflight: threads of this rank that run triggers (see machine.h)
  * @bell: futex: what a sleeper of this rank waits for
  * @waiters: threads that sleep at @bell, or are about to, until anything
@@ -96,6 +98,7 @@ struct soft_slot {
 	u64 start;
 	u64 pidns;
 	u64 cpus[SOFT_CPU_WORDS];
+	u64 door[2];
 	u32 inflight SOFT_LINE;
 	u32 bell SOFT_LINE;
 	u32 waiters;
@@ -105,7 +108,7 @@ struct soft_slot {
 
 /**
  * struct soft_head - the beginning of the shared file
- * @magic: SOFT_MAGIC
+ * @magic: SOFT_MAGIC or SOFT_MAGIC_GPU
  * @version: SOFT_VERSION
  * @ranks: how many
  * @arena_first: offset of rank 0's arena
@@ -137,6 +140,7 @@ enum soft_why {
 	SOFT_WHY_STUCK,		/* watchdog: nothing to blame */
 	SOFT_WHY_STALE,		/* its memory can't be read any more */
 	SOFT_WHY_CORRUPT,	/* shared memory was written by a stranger */
+	SOFT_WHY_GPU,		/* the GPU failed */
 };
 
 /* Why a group broke; @block is T3_NONE or below 2^24. */
@@ -169,6 +173,35 @@ struct soft_map {
 };
 
 struct soft_member;
+struct soft_plan;
+struct soft_copy;
+
+/**
+ * struct soft_hooks - an engine that uses this one to meet, agree and die, and
+ *	carries out triggers by other means
+ * @magic: of its groups
+ * @room: bytes that a plan wants behind each rank's share, by its program
+ * @make: all parts are there and fit: get ready to run. Return: 0; else a
+ *	negative errno, with the sentence, and *@verdict filled in
+ * @release: free what @make made, as far as it went; the plan is not looked
+ *	at any more
+ * @broken: the group broke: let nothing of ours wait any more. Again and again
+ * @drain: the group broke: wait, not for ever, until nothing of ours runs
+ * @tick: now and then, by the watcher. Return: true where it is to go on
+ *	looking, whatever is armed
+ *
+ * Constant.
+ */
+struct soft_hooks {
+	u64 magic;
+	u64 (*room)(const struct t3_program *program, u32 ranks);
+	int (*make)(struct soft_plan *plan, const struct soft_copy *copy,
+		    struct t3_verdict *verdict);
+	void (*release)(struct soft_plan *plan);
+	void (*broken)(struct soft_plan *plan);
+	void (*drain)(struct soft_member *m);
+	bool (*tick)(struct soft_member *m);
+};
 
 /**
  * struct soft_domain - what the members of one group in one process share
@@ -238,11 +271,10 @@ struct soft_remains {
 	u64 at[3];
 };
 
-struct soft_plan;
-
 /**
  * struct soft_member - a rank of the soft engine
  * @m: the front's
+ * @hooks: of the engine that uses this one; NULL: none
  * @domain: the group in this process
  * @slot: own slot in the shared file
  * @generation: soft_forks when it joined: another number is a forked child
@@ -275,6 +307,7 @@ struct soft_plan;
  */
 struct soft_member {
 	struct t3_member m;
+	const struct soft_hooks *hooks;
 	struct soft_domain *domain;
 	struct soft_slot *slot;
 	u32 generation;
@@ -356,12 +389,17 @@ struct soft_copy {
 /**
  * struct soft_share - a rank's share of the machine, in its arena
  * @progress: counts everything that happens; for the watchdog
+ * @armed: where there are hooks: the epoch armed last
+ * @retired: likewise: retired last
  *
- * After it lie the ready queue, the tile counters and the update counters.
+ * After it lie the ready queue, the tile counters, the update counters, and
+ * what the hooks asked for.
  */
 struct soft_share {
 	u32 progress;
-	u32 pad[15];
+	u32 armed;
+	u32 retired;
+	u32 pad[13];
 };
 
 /**
@@ -453,7 +491,8 @@ int soft_foreign(void);
 extern pthread_mutex_t soft_lock;
 
 int soft_group_create(struct t3_group *group);
-int soft_group_is(int fd, uint32_t *ranks);
+/* @magic: of which engine. */
+int soft_group_is(int fd, u64 magic, uint32_t *ranks);
 int soft_domain_get(int fd, struct soft_domain **domain);
 void soft_domain_put(struct soft_domain *domain);
 
@@ -483,6 +522,7 @@ bool soft_arena_find(struct soft_member *m, const void *base, u64 bytes,
 		     u64 *at);
 
 /* region.c */
+void soft_region_enter(struct soft_region *region);
 int soft_region_add(struct t3_region *region);
 void soft_region_del(struct t3_region *region);
 int soft_populate(u64 first, u64 bytes, bool write);
@@ -523,6 +563,9 @@ int soft_part_publish(struct soft_plan *plan);
 int soft_part_fetch(struct soft_plan *plan, u32 rank, struct soft_copy *copy,
 		    struct t3_verdict *verdict);
 u64 soft_share_bytes(const struct t3_program *program);
+/* With what the hooks want behind it. */
+u64 soft_share_room(const struct soft_member *m,
+		    const struct t3_program *program);
 
 /* task.c */
 int soft_tasks_make(struct soft_plan *plan, const struct soft_copy *copy,
@@ -531,6 +574,8 @@ int soft_tasks_make(struct soft_plan *plan, const struct soft_copy *copy,
 /* plan.c */
 int soft_plan_add(struct t3_plan *plan, struct t3_verdict *verdict);
 int soft_plan_del(struct t3_plan *plan);
+/* Find the ranks that an epoch needs and that can't take part any more. */
+int soft_check_needed(struct soft_member *m, struct soft_plan *plan);
 void soft_plan_release(struct soft_plan *plan, enum soft_part_state state);
 /* For tests of the wrap: the epoch with which new plans begin. */
 extern u32 soft_first_epoch;
@@ -545,10 +590,21 @@ static inline u64 soft_plan_word(const struct soft_plan *plan,
 void soft_conflicts_add(struct soft_member *m, struct soft_plan *plan);
 void soft_conflicts_del(struct soft_member *m, struct soft_plan *plan);
 
+/* The epoch that a rank armed last. */
+static inline u32 soft_epoch(const struct soft_plan *plan, u32 rank)
+{
+	if (plan->machine.state)
+		return t3_machine_armed(&plan->machine, rank);
+	return t3_load_acquire(&plan->share[rank]->armed);
+}
+
 /* Is an epoch of @rank armed and not retired? */
 static inline bool soft_armed(const struct soft_plan *plan, u32 rank)
 {
-	return t3_machine_is_armed(&plan->machine, rank);
+	if (plan->machine.state)
+		return t3_machine_is_armed(&plan->machine, rank);
+	return t3_load_acquire(&plan->share[rank]->retired) !=
+	       soft_epoch(plan, rank);
 }
 
 static inline void soft_progress(struct soft_plan *plan)

@@ -95,7 +95,7 @@ int soft_until(struct soft_member *m, soft_done_fn done, void *arg,
 }
 
 /* Who of those that an epoch needs can't take part any more? */
-static int check_needed(struct soft_member *m, struct soft_plan *plan)
+int soft_check_needed(struct soft_member *m, struct soft_plan *plan)
 {
 	u64 needs = plan->graph.needs[m->m.rank];
 	u64 word = soft_plan_word(plan, SOFT_ATTACHED);
@@ -168,7 +168,7 @@ int soft_arm(struct t3_plan *p)
 		return soft_foreign();
 	if (soft_is_broken(m))
 		return soft_fail_broken(m);
-	ret = check_needed(m, plan);
+	ret = soft_check_needed(m, plan);
 	if (!ret && unlikely(plan->conflicts))
 		ret = check_conflicts(m, plan);
 	if (ret)
