@@ -78,7 +78,8 @@ enum t3_engine {
  * struct t3_options - how a group works; zero is the default of each
  * @size: sizeof(struct t3_options)
  * @engine: enum t3_engine; AUTO asks the environment variable T3_ENGINE
- *	(auto, kernel, soft, gpu), then takes the best that is there
+ *	(auto, kernel, soft, gpu), then takes the best that is there; gpu only
+ *	where it is named, for its memory is not the processor's
  * @setup_ms: longest wait for peers in setting up, 1 .. T3_TIMEOUT_MAX;
  *	0: T3_TIMEOUT_DEFAULT
  * @watchdog_ms: longest time without progress of an armed epoch before the
@@ -581,6 +582,81 @@ int t3_wait(struct t3_plan *plan, uint32_t timeout_ms);
  * The block may then be read, and not written, until the next t3_arm().
  */
 int t3_wait_block(struct t3_plan *plan, uint32_t block, uint32_t timeout_ms);
+
+/*
+ * Streams: epochs that are queued on a GPU's stream (a cudaStream_t or
+ * hipStream_t), behind the GEMMs that are queued there. These calls return at
+ * once and can be called for many epochs ahead; only the gpu engine has them.
+ *
+ *	t3_arm_stream(plan, stream);
+ *	for (i = 0; t3_plan_step(plan, i, &rect) == 0; i++) {
+ *		GEMM into rect, queued on stream;
+ *		t3_produced_stream(plan, i, stream);
+ *	}
+ *	t3_wait_stream(plan, stream);
+ *
+ * What is queued on the stream afterwards finds the epoch's results. Where the
+ * group breaks, the stream goes on all the same, with wrong results: the next
+ * call of the plan, or t3_wait(), says so. Memory is t3_alloc()'s, and
+ * that is the GPU's own: the one that is current when the member joins.
+ *
+ * A stream that is being recorded into a graph records an epoch without a
+ * number: each replay is one more. All ranks replay alike, with no other epochs
+ * of the plan between, and t3_wait() waits for what was replayed.
+ *
+ * Errors that all give: EOPNOTSUPP the engine has no streams.
+ */
+
+/**
+ * t3_arm_stream - t3_arm(), in a stream's order
+ * @plan: the plan
+ * @stream: where the epoch is; NULL is the default stream
+ *
+ * Errors: those of t3_arm(); EBUSY t3_wait_stream() of the last epoch was not
+ * called.
+ */
+int t3_arm_stream(struct t3_plan *plan, void *stream);
+
+/**
+ * t3_produced_stream - what is queued so far writes a step of the output
+ * @plan: the plan
+ * @step: see t3_produced()
+ * @stream: the one that was armed
+ *
+ * Errors: those of t3_produced(); EINVAL another stream.
+ */
+int t3_produced_stream(struct t3_plan *plan, uint32_t step, void *stream);
+
+/**
+ * t3_produced_tiles_stream - a kernel that is queued counts its tiles itself
+ * @plan: the plan
+ * @stream: the one that was armed
+ *
+ * The kernel counts with t3_tile_done_device() of <t3_device.h> in the counters
+ * of t3_plan_tiles(). It stands for t3_produced_stream() of all steps that were
+ * not reported.
+ *
+ * Errors: those of t3_produced(); EINVAL another stream; EOPNOTSUPP a stream
+ * that is being recorded, or a plan whose blocks have one tile.
+ */
+int t3_produced_tiles_stream(struct t3_plan *plan, void *stream);
+
+/**
+ * t3_plan_tiles - the tile counters of this rank's blocks
+ * @plan: the plan
+ * @counters: out: [blocks], memory of the GPU; they only grow
+ */
+int t3_plan_tiles(struct t3_plan *plan, uint32_t **counters);
+
+/**
+ * t3_wait_stream - let the stream wait until the armed epoch has retired here
+ * @plan: the plan
+ * @stream: the one that was armed
+ *
+ * Errors: EPROTO no epoch was armed, or not all steps were reported; EINVAL
+ * another stream; those of a group that broke.
+ */
+int t3_wait_stream(struct t3_plan *plan, void *stream);
 
 /* The epoch armed last: 1, 2, 3 ...; 0 before the first. */
 uint32_t t3_epoch(const struct t3_plan *plan);

@@ -193,6 +193,12 @@ struct t3_plan {
  * @wait_block: until @block's count reaches (cyclic) @updates: epoch * K
  * @uring_why: see t3_uring_why(); NULL: the engine makes no calls that could
  *	go through io_uring
+ * @arm_stream: see t3_arm_stream(). This and what follows is NULL where the
+ *	engine has no streams
+ * @wait_stream: see t3_wait_stream()
+ * @produced_tiles: see t3_produced_tiles_stream()
+ * @stream_of: the stream on which the plan was armed last
+ * @tiles_of: see t3_plan_tiles()
  *
  * Constant. Each returns 0 or a negative errno of t3.h and, on failure, has
  * called t3_fail() with the sentence. Concurrency is as t3.h promises it to
@@ -225,10 +231,16 @@ struct t3_engine_ops {
 			  uint32_t updates, uint32_t timeout_ms);
 	int (*uring_why)(const struct t3_member *member, char *why,
 			 size_t bytes);
+	int (*arm_stream)(struct t3_plan *plan, void *stream);
+	int (*wait_stream)(struct t3_plan *plan, void *stream);
+	int (*produced_tiles)(struct t3_plan *plan);
+	void *(*stream_of)(struct t3_plan *plan);
+	uint32_t *(*tiles_of)(struct t3_plan *plan);
 };
 
 extern const struct t3_engine_ops t3_soft_engine;
 extern const struct t3_engine_ops t3_kernel_engine;
+extern const struct t3_engine_ops t3_gpu_engine;
 
 /**
  * t3_fail - keep the sentence for t3_error() and hand the errno through

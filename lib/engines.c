@@ -17,10 +17,14 @@ static const char *const names[] = {
 	[T3_ENGINE_GPU] = "gpu",
 };
 
-/* The best first: that is the order in which AUTO tries them. */
+/*
+ * The best first: that is the order in which AUTO tries them. It does not try
+ * the gpu engine: who hasn't asked for it would write into t3_alloc()'s memory.
+ */
 static const struct t3_engine_ops *const engines[] = {
 	&t3_kernel_engine,
 	&t3_soft_engine,
+	&t3_gpu_engine,
 };
 
 const char *t3_engine_name(uint32_t engine)
@@ -44,11 +48,6 @@ static int probe(uint32_t engine, char *why, size_t bytes)
 	const struct t3_engine_ops *ops = t3_engine_ops(engine);
 	int ret;
 
-	if (!ops) {
-		snprintf(why, bytes, "%s: this library has no plug-in for it",
-			 names[engine]);
-		return -ENODEV;
-	}
 	why[0] = '\0';
 	ret = ops->probe(why, bytes);
 	if (!ret && !why[0])
@@ -84,8 +83,11 @@ static int choose_best(char *why, size_t bytes)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(engines); i++) {
-		int ret = probe(engines[i]->id, text, sizeof(text));
+		int ret;
 
+		if (engines[i]->id == T3_ENGINE_GPU)
+			continue;
+		ret = probe(engines[i]->id, text, sizeof(text));
 		if (!ret) {
 			snprintf(why, bytes, "%s%s%s%s", text,
 				 not[0] ? " (not " : "", not,

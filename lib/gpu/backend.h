@@ -42,19 +42,28 @@ struct t3_gpu_submitter {
 };
 
 /**
+ * t3_gpu_turn - what the user must do before the process can go on
+ * @s: where it stands
+ *
+ * Return: T3_GPU_ARM, T3_GPU_PRODUCE, or T3_GPU_RETIRE: his stream is to wait
+ * for the epoch's end; 0: the epoch is all submitted.
+ */
+u32 t3_gpu_turn(struct t3_gpu_submitter *s);
+
+/* The operation that t3_gpu_turn() speaks of; NULL where it gives 0. */
+const struct t3_gpu_op *t3_gpu_turn_op(struct t3_gpu_submitter *s);
+
+/**
  * t3_gpu_submit - submit until something that the user must do first
  * @s: where it stands; goes on
  * @backend: to whom
  * @arg: its
- * @until: the kind that was just done by the user: T3_GPU_ARM begins an epoch
- *	(@s->epoch was set, @s->next is 0), T3_GPU_PRODUCE is the next production;
- *	T3_GPU_RETIRE is not waited for: it is reached by itself
+ * @done: what the user has just done. T3_GPU_ARM begins an epoch (@s->epoch was
+ *	set, @s->next is 0)
  *
- * Submits what follows up to the process's next ARM or PRODUCE, or the end.
- *
- * Return: 0; -EPROTO the user's next step is another; the backend's errno.
+ * Return: 0; -EPROTO the user's turn is another; the backend's errno.
  */
 int t3_gpu_submit(struct t3_gpu_submitter *s,
-		  const struct t3_gpu_backend *backend, void *arg, u32 until);
+		  const struct t3_gpu_backend *backend, void *arg, u32 done);
 
 #endif /* T3_GPU_BACKEND_H */

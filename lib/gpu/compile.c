@@ -584,6 +584,7 @@ static int make_list(struct compiler *c)
 	c->list->op = calloc(give_words(c) + c->groups, sizeof(*c->list->op));
 	if (!c->list->op)
 		return -ENOMEM;
+	c->list->retire = c->groups - c->graph->ranks;
 	for (i = 0; i < c->groups; i++)
 		emit_group(c, i, &edge);
 	return 0;

@@ -104,6 +104,8 @@ struct t3_gpu_mapping {
  * @source: the transfers' sources
  * @node: graph nodes: block n's production is n, trigger t is blocks + t
  * @words: [ranks] how many words each process has
+ * @retire: groups from this one on are the ranks' ends: a process's last waits,
+ *	and its RETIRE
  *
  * Constant after it is made.
  */
@@ -113,6 +115,7 @@ struct t3_gpu_list {
 	struct t3_gpu_place *source;
 	u32 *node;
 	u32 *words;
+	u32 retire;
 };
 
 /**

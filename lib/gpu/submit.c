@@ -4,9 +4,11 @@
  */
 #include "backend.h"
 
-static bool by_user(const struct t3_gpu_op *op)
+static u32 turn_of(const struct t3_gpu_list *list, const struct t3_gpu_op *op)
 {
-	return op->kind == T3_GPU_ARM || op->kind == T3_GPU_PRODUCE;
+	if (op->kind == T3_GPU_ARM || op->kind == T3_GPU_PRODUCE)
+		return op->kind;
+	return op->group >= list->retire ? T3_GPU_RETIRE : 0;
 }
 
 static int submit_one(const struct t3_gpu_submitter *s,
@@ -35,16 +37,31 @@ static const struct t3_gpu_op *next_op(struct t3_gpu_submitter *s)
 	return s->next < s->list->ops ? &s->list->op[s->next] : NULL;
 }
 
+const struct t3_gpu_op *t3_gpu_turn_op(struct t3_gpu_submitter *s)
+{
+	return next_op(s);
+}
+
+u32 t3_gpu_turn(struct t3_gpu_submitter *s)
+{
+	const struct t3_gpu_op *op = next_op(s);
+
+	return op ? turn_of(s->list, op) : 0;
+}
+
 int t3_gpu_submit(struct t3_gpu_submitter *s,
-		  const struct t3_gpu_backend *backend, void *arg, u32 until)
+		  const struct t3_gpu_backend *backend, void *arg, u32 done)
 {
 	const struct t3_gpu_op *op = next_op(s);
 	int ret;
 
-	if (!op || op->kind != until || !by_user(op))
+	if (!op || turn_of(s->list, op) != done)
 		return -EPROTO;
-	s->next++;
-	for (op = next_op(s); op && !by_user(op); op = next_op(s)) {
+	if (done != T3_GPU_RETIRE)
+		s->next++;
+	for (op = next_op(s); op; op = next_op(s)) {
+		if (done != T3_GPU_RETIRE && turn_of(s->list, op))
+			break;
 		ret = submit_one(s, backend, arg, op);
 		if (ret)
 			return ret;

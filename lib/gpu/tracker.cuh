@@ -5,7 +5,7 @@
  * that the memory carries out: TMA's, or vectors of eight elements.
  *
  * t3_drain follows a GEMM that is launched in bands, each counted by a stream
- * write behind it. t3_tracker follows one unmodified launch in band: the output
+ * write behind it, or one that counts its tiles itself (t3_device.h). t3_tracker follows one unmodified launch in band: the output
  * was poisoned before with T3_POISON, a bf16 NaN that arithmetic never makes
  * (the hardware's own is 0x7fff), and an element that is not poison any more is
  * final. When the launch has ended (@done) all is final, poison or not: that is
@@ -38,7 +38,7 @@
 #define T3_THREADS	1024
 /* GEMM kernels come in clusters of 2: leave them whole pairs of SMs. */
 #define T3_CLUSTER	2
-#define T3_MAX_BANDS	64
+#define T3_MAX_BANDS	128
 
 /**
  * struct t3_pace - what all of a launch's warps share
@@ -69,6 +69,8 @@ struct t3_pace {
  * @cols: of the rectangle
  * @chunk: its first chunk (a TMA box), counted over all bands
  * @counter: index of its counter
+ * @each: what its counter grows by in an epoch: 1 where a stream writes the
+ *	epoch's number behind a launch, else as often as the kernel counts
  */
 struct t3_band {
 	uint32_t row;
@@ -76,14 +78,15 @@ struct t3_band {
 	uint32_t cols;
 	uint32_t chunk;
 	uint32_t counter;
+	uint32_t each;
 };
 
 /**
  * struct t3_bands - what t3_drain works on
  * @pace: see there
  * @bands: how many
- * @epoch: this one
- * @counter: [32 * bands] every 32nd: the epoch in which a band was written last;
+ * @epoch: this one, of those that the counters have counted
+ * @counter: [32 * bands] every 32nd: @epoch * @each when a band was written;
  *	grow
  * @band: [bands + 1] in the order in which the GEMM makes them; of the last
  *	only the chunk counts
@@ -222,7 +225,7 @@ __device__ static inline bool t3_await_band(const struct t3_bands &t,
 	const uint32_t *counter = t.counter + 32 * t.band[band].counter;
 	uint64_t since = t3_ns();
 
-	while (!t3_word_reached(counter, t.epoch))
+	while (!t3_word_reached(counter, t.epoch * t.band[band].each))
 		if (!t3_patient(t.pace, since))
 			return false;
 	return true;

@@ -201,3 +201,24 @@ const struct t3_engine_ops t3_soft_engine = {
 	.wait = mock_wait,
 	.wait_block = mock_wait_block,
 };
+
+/* Where there is no plug-in. */
+static int no_gpu_probe(char *why, size_t bytes)
+{
+	snprintf(why, bytes, "gpu: no plug-in");
+	return -ENODEV;
+}
+
+static int no_gpu_group_is(int fd, uint32_t *ranks)
+{
+	(void)fd;
+	(void)ranks;
+	return -ENOTTY;
+}
+
+const struct t3_engine_ops t3_gpu_engine = {
+	.id = T3_ENGINE_GPU,
+	.name = "gpu",
+	.probe = no_gpu_probe,
+	.group_is = no_gpu_group_is,
+};

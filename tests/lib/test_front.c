@@ -247,13 +247,13 @@ static void test_engines(void **state)
 			 T3_ENGINE_SOFT);
 	assert_string_equal(why, "soft: mocked");
 	assert_int_equal(t3_engine_why(T3_ENGINE_GPU, why, sizeof(why)), -ENODEV);
-	assert_string_equal(why, "gpu: this library has no plug-in for it");
+	assert_string_equal(why, "gpu: no plug-in");
 	assert_int_equal(t3_engine_why(T3_ENGINE_GPU, NULL, 0), -ENODEV);
 	refused(t3_engine_why(4, why, sizeof(why)), EINVAL,
 		"t3_engine_why: engine is 4, allowed are 0 to 3");
 	refused(t3_engine_why(1, NULL, 5), EINVAL, "t3_engine_why: why is NULL");
 	refused(t3_group_create(4, &o, &group), ENODEV,
-		"t3_group_create: no engine: gpu: this library has no plug-in for it");
+		"t3_group_create: no engine: gpu: no plug-in");
 }
 
 static void test_engine_of_environment(void **state)

@@ -67,9 +67,12 @@ void rank_gives(const struct t3_member *member, int want, int ret,
 
 struct t3_options soft_options(void)
 {
+	const char *name = getenv("T3_TEST_ENGINE");
+
 	return (struct t3_options) {
 		.size = sizeof(struct t3_options),
-		.engine = T3_ENGINE_SOFT,
+		.engine = name && !strcmp(name, "gpu") ? T3_ENGINE_GPU :
+							 T3_ENGINE_SOFT,
 		.setup_ms = 20000,
 		.watchdog_ms = 20000,
 		.workers = T3_NO_WORKERS,
@@ -101,12 +104,15 @@ struct rank_run {
 	int failed;
 };
 
-static int call_rank(struct rank_run *run, struct t3_member *member)
+int rank_call(struct t3_member *member, rank_fn fn, void *arg)
 {
 	struct rank_end end;
+	int failed;
 
 	rank_end = &end;
-	return setjmp(end.at) ? 1 : run->fn(member, run->arg);
+	failed = setjmp(end.at) ? 1 : fn(member, arg);
+	rank_end = NULL;
+	return failed;
 }
 
 static int run_one(struct rank_run *run)
@@ -119,8 +125,7 @@ static int run_one(struct rank_run *run)
 			t3_error());
 		return 1;
 	}
-	failed = call_rank(run, member);
-	rank_end = NULL;
+	failed = rank_call(member, run->fn, run->arg);
 	if (t3_leave(member) && !failed) {
 		fprintf(stderr, "# rank %u: t3_leave: %s\n", run->rank,
 			t3_error());

@@ -39,7 +39,13 @@ void rank_gives(const struct t3_member *member, int want, int ret,
 #define RANK_GIVES(member, error, call)					\
 	rank_gives(member, -(error), call, RANK_HERE, #call)
 
-/* The options of a group of the soft engine with no workers. */
+/* Call a rank's function, which RANK_TRY and the like may end. */
+int rank_call(struct t3_member *member, rank_fn fn, void *arg);
+
+/*
+ * The options of a group of the soft engine with no workers; of the gpu engine
+ * where T3_TEST_ENGINE is gpu.
+ */
 struct t3_options soft_options(void);
 
 /* A group, or the test ends here. */

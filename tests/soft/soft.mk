@@ -4,7 +4,7 @@
 # sanitizers, and, ranks as threads only, under the thread sanitizer. Each
 # variant compiles the library for itself, so that the sanitizers watch it.
 
-SOFT_LIB := $(wildcard lib/*.c lib/kernel/*.c lib/soft/*.c) $(CORE_SRC)
+SOFT_LIB := $(wildcard lib/*.c lib/kernel/*.c lib/soft/*.c lib/gpu/*.c) $(CORE_SRC)
 SOFT_HELP := tests/soft/ranks.c tests/soft/matrix.c
 SOFT_FLAGS_plain :=
 SOFT_FLAGS_asan := -O1 -fno-omit-frame-pointer -fsanitize=address,undefined \
