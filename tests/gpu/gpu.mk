@@ -19,3 +19,19 @@ $(GPUT)/compile $(GPUT)/compile_san: $(GPUT_SRC) $(wildcard tests/gpu/*.[h] \
 
 CHECK_SUITES += $(GPUT)/compile $(GPUT)/compile_san
 CHECK_BESIDE += gpu
+
+# The engine itself, on a mocked plug-in; on a real one: build/tests/gpu/engine.
+$(GPUT)/mock/libt3-cuda.so: tests/gpu/mock_runtime.c lib/gpu/runtime.h \
+		$(B)/core/libt3core.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_T3) -Ilib/gpu -fPIC -shared -pthread $< $(B)/core/libt3core.a \
+		-o $@ $(LDFLAGS)
+
+$(GPUT)/engine: tests/gpu/test_engine.c tests/soft/ranks.c tests/soft/matrix.c \
+		$(LIB_A) $(wildcard tests/soft/*.h lib/gpu/*.h lib/soft/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_T3) -Ilib -Ilib/gpu -Itests/soft -pthread \
+		$(filter %.c,$^) $(LIB_A) -o $@ $(LDFLAGS) -lm
+
+CHECK_SUITES += tests/gpu/mocked
+CHECK_NEEDS += $(GPUT)/engine $(GPUT)/mock/libt3-cuda.so

@@ -76,21 +76,16 @@ void record_free(struct record *r)
 
 static int record_epoch(struct record *r, struct t3_gpu_submitter *s)
 {
-	const struct t3_gpu_list *list = s->list;
-	int ret;
+	u32 turn;
+	int ret = 0;
 
-	for (;;) {
-		while (s->next < list->ops && list->op[s->next].process != s->process)
-			s->next++;
-		if (s->next == list->ops)
-			return 0;
-		ret = record_user(r, &list->op[s->next], s->epoch);
+	for (turn = t3_gpu_turn(s); turn && !ret; turn = t3_gpu_turn(s)) {
+		if (turn != T3_GPU_RETIRE)
+			ret = record_user(r, t3_gpu_turn_op(s), s->epoch);
 		if (!ret)
-			ret = t3_gpu_submit(s, &record_backend, r,
-					    list->op[s->next].kind);
-		if (ret)
-			return ret;
+			ret = t3_gpu_submit(s, &record_backend, r, turn);
 	}
+	return ret;
 }
 
 int record_epochs(struct record *r, const struct t3_gpu_list *list, u32 process,
