@@ -9,7 +9,7 @@
  * back, piece by piece.
  *
  * usage: loopback [--link loopback|host] [--rate GB/s] [--only N] [--algos N]
- *	[--climbs N] [--in-band 0|1] [--json FILE] [--all 1]
+ *	[--sweep-copy 1] [--seeds FILE] [--from N] [--to N] [--decode 1] [--climbs N] [--in-band 0|1] [--epilogue 0|1] [--json FILE] [--all 1]
  */
 #include <algorithm>
 #include <cmath>
@@ -28,6 +28,7 @@
 #include <cuda_runtime.h>
 
 #include "../../../lib/gpu/tracker.cuh"
+#include "gemm.cuh"
 
 #define CHECK(x) do {							\
 	auto err_ = (x);						\
@@ -49,7 +50,7 @@ static const struct shape shapes[] = {
 
 /* Words that host, streams and kernels share, each on a line of its own. */
 enum { W_DONE, W_TICKET, W_LINK, W_WRONG, W_GATE, W_ABORT, W_HOLD,
-       W_BAND };
+       W_BAND, W_OWN = W_BAND + T3_MAX_BANDS };
 
 static cublasLtHandle_t lt;
 #define STREAMS	3
@@ -59,8 +60,8 @@ static void *workspace[STREAMS];
 static const size_t workspace_bytes = 64 << 20;
 static char *a_mem, *b_mem, *c_mem, *y_mem, *r_mem;
 static uint32_t *words, *order_mem, *stamp_mem;
-static uint32_t epoch, ticket, gate, hold;
-static int in_band = 1, climbs = 200;
+static uint32_t epoch, own_epoch, ticket, gate, hold;
+static int in_band = 1, own = 1, climbs = 200;
 static bool host_link;
 static int rate = 400, algos = 6, sm_count, everything;
 
@@ -223,6 +224,8 @@ struct recipe {
 struct way {
 	bool bands;
 	bool after;		/* not overlapped: the collective follows the GEMM */
+	bool own;		/* one launch of the example that counts its tiles */
+	struct gemm_args args;	/* its */
 	int sms;
 	int streams;		/* of the bands */
 	struct recipe recipe;
@@ -241,6 +244,7 @@ struct job {
 	struct t3_track track;
 	struct t3_bands drain;
 	CUtensorMap from, to;
+	CUtensorMap own_a, own_b, own_c, own_r;
 	std::map<std::vector<int>, std::vector<gemm>> plan;
 };
 
@@ -270,7 +274,7 @@ static void launch_tracker(struct job &j, int sms)
 static void launch_drain(struct job &j, int sms)
 {
 	j.drain.pace = pace();
-	j.drain.epoch = epoch;
+	j.drain.epoch = j.drain.counter == word(W_OWN) ? ++own_epoch : epoch;
 	t3_drain<<<sms, 32 * T3_SLOTS, T3_SLOTS * T3_CHUNK, comm_stream>>>(
 		j.from, j.to, j.drain);
 	ticket += j.drain.band[j.drain.bands].chunk + sms * T3_SLOTS;
@@ -341,9 +345,92 @@ static void set_bands(struct job &j, const std::vector<rect> &list, int bands)
 		d.band[i].col = r.col;
 		d.band[i].cols = r.cols;
 		d.band[i].counter = i;
-		d.band[i + 1].chunk = d.band[i].chunk + rows / T3_BOX_ROWS *
-			((r.cols + T3_BOX_COLS - 1) / T3_BOX_COLS);
+		d.band[i].each = 1;
+		d.band[i + 1].chunk = d.band[i].chunk +
+			(rows + T3_BOX_ROWS - 1) / T3_BOX_ROWS * ((r.cols + T3_BOX_COLS - 1) / T3_BOX_COLS);
 	}
+}
+
+/* Does the example take a shape: rows of 16 bytes, whole tiles of rows? */
+static bool own_fits(const struct shape &s)
+{
+	return s.k % 8 == 0 && s.n % 8 == 0 && s.m % GEMM_ROWS == 0;
+}
+
+static void launch_own(const struct job &j, const struct way &w, bool reference)
+{
+	struct gemm_args args = w.args;
+
+	if (reference)
+		args.counters = NULL;
+	gemm_kernel<<<sm_count - (reference ? 0 : w.sms), GEMM_THREADS, GEMM_SHARED,
+		      gemm_stream[0]>>>(j.own_a, j.own_b,
+					reference ? j.own_r : j.own_c, args);
+	CHECK(cudaGetLastError());
+}
+
+/* The bands of the example, as it makes them; the last columns are few. */
+static void set_own(struct job &j, const struct way &w)
+{
+	const struct gemm_args &g = w.args;
+	struct t3_bands &d = j.drain;
+
+	d.bands = 0;
+	for (uint32_t row = 0; row < g.count_rows; row += g.group) {
+		for (uint32_t col = 0; col < g.tile_cols; col += g.chunk) {
+			struct t3_band &b = d.band[d.bands];
+			uint32_t cols = std::min(g.chunk, g.tile_cols - col);
+			uint32_t rows = std::min(g.group, g.count_rows - row);
+
+			b.row = row * GEMM_ROWS;
+			b.col = col * GEMM_COLS;
+			b.cols = std::min(cols * GEMM_COLS, g.cols - b.col);
+			b.counter = d.bands;
+			b.each = rows * cols * GEMM_COUNTS;
+			d.band[++d.bands].chunk = b.chunk + rows * GEMM_ROWS /
+				T3_BOX_ROWS * ((b.cols + T3_BOX_COLS - 1) /
+					       T3_BOX_COLS);
+		}
+	}
+	CHECK(cudaMemset(word(W_OWN), 0, 128 * T3_MAX_BANDS));
+	own_epoch = 0;
+	d.counter = word(W_OWN);
+}
+
+static std::vector<way> ways_own(struct job &j, int sms)
+{
+	std::vector<way> ways;
+
+	for (uint32_t group : { 1, 2, 4, 7, 8, 14 }) {
+		for (uint32_t chunk : { 1, 2, 4, 8, 16, 32 }) {
+			struct way w = {};
+			struct gemm_args &g = w.args;
+			uint32_t bands;
+
+			g.depth = j.s.k;
+			g.cols = j.s.n;
+			g.tile_rows = j.s.m / GEMM_ROWS;
+			g.tile_cols = (j.s.n + GEMM_COLS - 1) / GEMM_COLS;
+			g.group = group;
+			g.chunk = chunk;
+			g.count_rows = j.travel_rows / GEMM_ROWS;
+			g.counters = word(W_OWN);
+			g.apart = 32;
+			bands = g.count_rows / group *
+				((g.tile_cols + chunk - 1) / chunk);
+			if (g.count_rows % group || bands > T3_MAX_BANDS ||
+			    chunk >= 2 * g.tile_cols ||
+			    group * chunk > (uint32_t)sm_count || bands < 4)
+				continue;
+			w.bands = w.own = true;
+			w.sms = sms;
+			w.streams = 1;
+			snprintf(w.name, sizeof(w.name), "epilogue %u x %u tiles",
+				 group, chunk);
+			ways.push_back(w);
+		}
+	}
+	return ways;
 }
 
 static void queue_after(struct job &j, const struct way &w)
@@ -389,9 +476,12 @@ static void queue_epoch(struct job &j, const struct way &w, struct events &e)
 	for (int i = 1; i < STREAMS; i++)
 		CHECK(cudaStreamWaitEvent(gemm_stream[i], e.begin));
 	CHECK(cudaStreamWaitEvent(comm_stream, e.begin));
-	if (w.after)
+	if (w.after) {
 		queue_after(j, w);
-	else if (w.bands)
+	} else if (w.own) {
+		launch_drain(j, w.sms);
+		launch_own(j, w, false);
+	} else if (w.bands)
 		queue_bands(j, w);
 	else
 		queue_whole(j, w);
@@ -419,7 +509,10 @@ static unsigned long long run_way(struct job &j, struct way &w, int epochs)
 	CHECK(cudaMemset(y_mem, 0, j.travel_bytes));
 	CHECK(cudaMemset(c_mem, 0xff, j.travel_bytes));
 	CHECK(cudaMemset(word(W_WRONG), 0, 8));
-	if (w.bands)
+	j.drain.counter = word(W_BAND);
+	if (w.own)
+		set_own(j, w);
+	else if (w.bands)
 		set_bands(j, w.rect, w.travelling);
 	CHECK(cudaDeviceSynchronize());
 	CHECK(cuStreamWaitValue32(gemm_stream[0], (CUdeviceptr)word(W_GATE),
@@ -446,7 +539,9 @@ static unsigned long long run_way(struct job &j, struct way &w, int epochs)
 				e.end })
 			cudaEventDestroy(x);
 	/* Each way has its own reference: what its own GEMMs make by themselves. */
-	if (w.bands)
+	if (w.own)
+		launch_own(j, w, true);
+	else if (w.bands)
 		for (size_t i = 0; i < w.band.size(); i++)
 			run_gemm(j.s, *w.band[i], w.rect[i].row, w.rect[i].col,
 				 r_mem, 0);
@@ -787,13 +882,16 @@ static void setup(void)
 	/* Nothing may be loaded while a kernel or a stream waits. */
 	for (const void *kernel : { (const void *)t3_drain,
 				    (const void *)t3_hold, (const void *)t3_tracker,
-				    (const void *)t3_learn, (const void *)compare }) {
+				    (const void *)t3_learn, (const void *)compare,
+				    (const void *)gemm_kernel }) {
 		struct cudaFuncAttributes attributes;
 
 		CHECK(cudaFuncGetAttributes(&attributes, kernel));
 	}
 	CHECK(cudaFuncSetAttribute(t3_drain,
 		cudaFuncAttributeMaxDynamicSharedMemorySize, T3_SLOTS * T3_CHUNK));
+	CHECK(cudaFuncSetAttribute(gemm_kernel,
+		cudaFuncAttributeMaxDynamicSharedMemorySize, GEMM_SHARED));
 	CHECK(cudaMalloc(&words, 65536));
 	CHECK(cudaMemset(words, 0, 65536));
 	CHECK(cudaMalloc(&order_mem, 4 << 20));
@@ -814,25 +912,39 @@ static CUtensorMap tensor_map(void *p, int m, int n)
 	return map;
 }
 
+static CUtensorMap own_map(void *p, int rows, int cols, int box_rows)
+{
+	CUtensorMap map;
+
+	CHECK(gemm_map(&map, p, rows, cols, box_rows));
+	return map;
+}
+
 static struct job make_job(const struct shape &s)
 {
 	struct job j = {};
 	struct t3_track &t = j.track;
 
 	j.s = s;
-	j.travel_rows = s.m * 7 / 8 / T3_TILE_ROWS * T3_TILE_ROWS;
+	j.travel_rows = s.m * 7 / 8;
+	if (s.m > 512)
+		j.travel_rows = j.travel_rows / T3_TILE_ROWS * T3_TILE_ROWS;
+	else if (!j.travel_rows)
+		j.travel_rows = 1;
 	j.travel_bytes = (size_t)j.travel_rows * s.n * 2;
 	t.order = order_mem;
 	t.tile_cols = (s.n + T3_TILE_COLS - 1) / T3_TILE_COLS;
-	t.tiles = t.tile_cols * (j.travel_rows / T3_TILE_ROWS);
+	t.tiles = t.tile_cols * ((j.travel_rows + T3_TILE_ROWS - 1) /
+				 T3_TILE_ROWS);
 	t.rows = s.m;
 	t.cols = s.n;
 	t.output = c_mem;
 	t.peer = y_mem;
 	t.done = word(W_DONE);
 	t.leave_poison = 1;
-	j.from = tensor_map(c_mem, s.m, s.n);
-	j.to = tensor_map(y_mem, s.m, s.n);
+	/* What is past the rows that travel is outside, and does not. */
+	j.from = tensor_map(c_mem, j.travel_rows, s.n);
+	j.to = tensor_map(y_mem, j.travel_rows, s.n);
 	j.drain.counter = word(W_BAND);
 	return j;
 }
@@ -864,8 +976,9 @@ static void print_curve(void)
 struct result {
 	struct shape s;
 	float gemm_ms, comm_ms, fill_ms;
-	struct way w, best_bands, best_inband, after;
-	double error;
+	struct way w, best_bands, best_inband, best_own, after;
+	float own_alone_ms;	/* the example, by itself on all SMs */
+	double error, own_error;
 	unsigned long long wrong;
 };
 
@@ -873,7 +986,8 @@ static void try_ways(struct job &j, const std::vector<way> &ways,
 		     struct result &r)
 {
 	for (auto w : ways) {
-		struct way &best = w.bands ? r.best_bands : r.best_inband;
+		struct way &best = w.own ? r.best_own :
+				   w.bands ? r.best_bands : r.best_inband;
 
 		if (!w.bands)
 			learn(j, w.whole, w.sms);
@@ -907,6 +1021,80 @@ static void improve(struct job &j, struct result &r)
 	}
 }
 
+/*
+ * Recipes that an earlier run found best, by shape: the "mode" of its rows. What
+ * they say is only where the search begins; all is measured anew.
+ */
+static std::map<int, struct recipe> seeds;
+
+static void read_seeds(const char *path)
+{
+	static const char *const names[] = { "rows", "columns", "full-columns" };
+	FILE *f = fopen(path, "r");
+	char line[4096], kind[32];
+	int number = 0;
+
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *mode = strstr(line, "\"mode\": \"");
+		struct recipe r = {};
+		int used = 0;
+
+		if (!mode)
+			continue;
+		number++;
+		if (sscanf(mode + 9, "%31s streams=%d target=%d pick=%d %n", kind,
+			   &r.streams, &r.target, &r.pick, &used) < 4)
+			continue;
+		for (r.kind = 0; r.kind < 3 && strcmp(names[r.kind], kind);)
+			r.kind++;
+		r.sms = r.target ? sm_count - r.target : 10;
+		for (const char *p = mode + 9 + used; *p >= '0' && *p <= '9';) {
+			r.size.push_back((int)strtol(p, (char **)&p, 10));
+			p += *p == '+';
+		}
+		if (r.kind < 3 && !r.size.empty())
+			seeds[number - 1] = r;
+	}
+	if (f)
+		fclose(f);
+}
+
+/* A seed that still covers all that travels. */
+static std::vector<way> ways_seeded(struct job &j, int number)
+{
+	std::vector<way> ways;
+	int units = 0;
+
+	if (!seeds.count(number))
+		return ways;
+	struct recipe r = seeds[number];
+
+	for (int size : r.size)
+		units += size;
+	if (units != cut_units(j, r.kind))
+		return ways;
+	for (int sms : { 8, 10 }) {
+		r.sms = sms;
+		r.target = r.target ? sm_count - sms : 0;
+		ways.push_back(make_way(j, r));
+	}
+	return ways;
+}
+
+/* Its figures are those of cuBLAS's GEMM: what it loses alone counts. */
+static void measure_own(struct job &j, struct result &r)
+{
+	j.own_a = own_map(a_mem, j.s.m, j.s.k, GEMM_ROWS);
+	j.own_b = own_map(b_mem, j.s.k, j.s.n, GEMM_DEPTH);
+	j.own_c = own_map(c_mem, j.s.m, j.s.n, 64);
+	j.own_r = own_map(r_mem, j.s.m, j.s.n, 64);
+	for (int sms : { 8, 10 })
+		try_ways(j, ways_own(j, sms), r);
+	if (r.best_own.ms)
+		r.own_alone_ms = median_ms([&] { launch_own(j, r.best_own, true); },
+					   gemm_stream[0]);
+}
+
 static struct result measure(const struct shape &s)
 {
 	struct job j = make_job(s);
@@ -924,11 +1112,15 @@ static struct result measure(const struct shape &s)
 			printf("    comm alone sms=%d %.4f\n", sms, ms);
 		r.comm_ms = std::min(r.comm_ms, ms);
 	}
+	try_ways(j, ways_seeded(j, (int)(&s - shapes)), r);
 	for (int sms : { 8, 10 })
-		try_ways(j, ways_bands(j, sms, r.comm_ms), r);
+		if (!r.best_bands.ms)
+			try_ways(j, ways_bands(j, sms, r.comm_ms), r);
 	improve(j, r);
 	if (in_band)
 		try_ways(j, ways_in_band(j, plain, 10), r);
+	if (own && own_fits(s))
+		measure_own(j, r);
 	r.after.bands = r.after.after = true;
 	r.after.sms = 10;
 	r.after.streams = 1;
@@ -937,17 +1129,124 @@ static struct result measure(const struct shape &s)
 	r.after.travelling = 1;
 	snprintf(r.after.name, sizeof(r.after.name), "not overlapped");
 	r.fill_ms = band_plan(j, std::min(wave, s.m), s.n, 0, 0)->alone_ms;
-	for (struct way *w : { &r.best_bands, &r.best_inband, &r.after }) {
+	for (struct way *w : { &r.best_bands, &r.best_inband, &r.best_own, &r.after }) {
 		if (w->ms == 0 && !w->after)
 			continue;
 		if (!w->bands)
 			learn(j, w->whole, w->sms);
 		r.wrong += run_way(j, *w, 25);
+		if (w->own)
+			r.own_error = max_rel_err(s);
 		if (r.w.ms == 0 || w->ms < r.w.ms)
 			r.w = *w;
 	}
-	r.error = max_rel_err(s);
+	r.error = r.w.own ? r.own_error : max_rel_err(s);
 	return r;
+}
+
+/* When, where, by what. */
+static void json_head(FILE *f)
+{
+	struct cudaDeviceProp prop;
+	int driver, runtime;
+	char date[32];
+	time_t now = time(NULL);
+
+	cudaGetDeviceProperties(&prop, 0);
+	cudaDriverGetVersion(&driver);
+	cudaRuntimeGetVersion(&runtime);
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	fprintf(f, "{\n  \"date\": \"%s\", \"gpu\": \"%s\", \"driver\": \"%s\", \"driver_cuda\": %d, \"runtime\": %d, \"cublaslt\": %zu,\n",
+		date, prop.name, getenv("T3_DRIVER") ? getenv("T3_DRIVER") : "",
+		driver, runtime, cublasLtGetVersion());
+	fprintf(f, "  \"link\": \"%s\", \"rate_gb_s\": %d, \"ranks\": 8, \"dtype\": \"bf16\", \"collective\": \"reduce-scatter\",\n",
+		host_link ? "host" : "loopback", host_link ? 0 : rate);
+}
+
+/* ---- few rows: decoding ---- */
+
+static struct way not_overlapped(const struct shape &s, const struct gemm *g)
+{
+	struct way w = {};
+
+	w.bands = w.after = true;
+	w.sms = 10;
+	w.streams = 1;
+	w.rect.push_back({ 0, 0, s.m, s.n });
+	w.band.push_back(g);
+	w.travelling = 1;
+	snprintf(w.name, sizeof(w.name), "not overlapped");
+	return w;
+}
+
+/*
+ * Auto overlaps only where that was clearly faster when it was tried. Then both
+ * are measured afresh, in turn: what auto took against not overlapping.
+ */
+static bool measure_decode(const struct shape &s, FILE *f, bool last)
+{
+	struct job j = make_job(s);
+	auto plain = find_gemms(s, s.m, s.n, 0, 0, 11);
+	struct way unfused = not_overlapped(s, &plain[0]), chosen = unfused;
+	unsigned long long wrong = run_way(j, unfused, 33);
+	float best = unfused.ms * .95f, a[3], u[3];
+
+	for (int parts : { 2, 4 }) {
+		struct recipe r = { 2, 10, 0, 2, 0, {} };
+		int units = cut_units(j, 2);
+
+		for (int i = 0; i < parts; i++)
+			r.size.push_back((i + 1) * units / parts - i * units / parts);
+		struct way w = make_way(j, r);
+
+		wrong += run_way(j, w, 33);
+		if (w.ms < best) {
+			best = w.ms;
+			chosen = w;
+		}
+	}
+	for (int i = 0; i < 3; i++) {
+		wrong += run_way(j, unfused, 65);
+		u[i] = unfused.ms;
+		wrong += run_way(j, chosen, 65);
+		a[i] = chosen.ms;
+	}
+	float before = middle({ u[0], u[1], u[2] }), now = middle({ a[0], a[1], a[2] });
+
+	printf("decode M %3d N %5d K %5d: gemm %.4f unfused %.4f auto %.4f (%.3f) wrong %llu %s\n",
+	       s.m, s.n, s.k, plain[0].alone_ms, before, now, now / before, wrong,
+	       chosen.name);
+	fflush(stdout);
+	if (f)
+		fprintf(f, "    {\"m\": %d, \"n\": %d, \"k\": %d, \"gemm_ms\": %.4f, \"unfused_ms\": %.4f, \"auto_ms\": %.4f, \"ratio\": %.3f, \"wrong\": %llu, \"mode\": \"%s\"}%s\n",
+			s.m, s.n, s.k, plain[0].alone_ms, before, now, now / before,
+			wrong, chosen.name, last ? "" : ",");
+	return !wrong && now <= 1.02f * before;
+}
+
+static int decode(const char *path)
+{
+	FILE *f = path ? fopen(path, "w") : NULL;
+	int bad = 0, n = 0;
+
+	if (f) {
+		json_head(f);
+		fprintf(f, "  \"rows\": [\n");
+	}
+	for (int wide : { 0, 1 }) {
+		for (int m : { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512 }) {
+			const struct shape s = { "decode", "FC2", 8, m,
+				wide ? 16384 : 8192, wide ? 6656 : 3584 };
+
+			bad += !measure_decode(s, f, ++n == 20);
+		}
+	}
+	if (f) {
+		fprintf(f, "  ],\n  \"over_two_percent\": %d\n}\n", bad);
+		fclose(f);
+	}
+	printf("decode: %d of %d over 2%%, or wrong\n", bad, n);
+	return bad != 0;
 }
 
 /* ---- through host memory ---- */
@@ -1001,6 +1300,7 @@ static void queue_piece(struct host_job &h, size_t i)
 	CHECK(cudaStreamWaitEvent(comm_stream, h.in[i]));
 	set_bands(h.j, { { h.row[i], 0, rows, h.j.s.n } }, 1);
 	d.band[0].counter = 63;
+	d.band[0].each = 1;
 	d.pace = pace();
 	d.pace.rate = 0;
 	d.epoch = 1;
@@ -1150,12 +1450,13 @@ static void print_result(const struct result &r)
 {
 	double seq = r.gemm_ms + r.comm_ms, most = std::max(r.gemm_ms, r.comm_ms);
 
-	printf("%-12s %-8s %3d %6d %6d %6d %.4f %.4f %.4f %.4f %.4f %.4f %.3f %.3f %.3f %.3f %+5.1f%% %d %.1e %llu %s | bands %.4f in-band %.4f after %.4f\n",
+	printf("%-12s %-8s %3d %6d %6d %6d %.4f %.4f %.4f %.4f %.4f %.4f %.3f %.3f %.3f %.3f %+5.1f%% %d %.1e %llu %s | bands %.4f in-band %.4f epilogue %.4f (alone %.4f, err %.1e) after %.4f\n",
 	       r.s.model, r.s.sublayer, r.s.tp, r.s.m, r.s.n, r.s.k, r.gemm_ms,
 	       r.comm_ms, r.fill_ms, r.w.ms, r.w.gemm_ms, floor_ms(r),
 	       seq / r.w.ms, seq / most, most / r.w.ms, floor_ms(r) / r.w.ms,
 	       (r.w.gemm_ms / r.gemm_ms - 1) * 100, r.w.sms, r.error, r.wrong,
-	       r.w.name, r.best_bands.ms, r.best_inband.ms, r.after.ms);
+	       r.w.name, r.best_bands.ms, r.best_inband.ms, r.best_own.ms,
+	       r.own_alone_ms, r.own_error, r.after.ms);
 	fflush(stdout);
 }
 
@@ -1170,9 +1471,10 @@ static void json_row(FILE *f, const struct result &r, bool last)
 	fprintf(f, "\"limit_ratio\": %.3f, \"hidden\": %.3f, \"gemm_fused_ms\": %.4f, \"gemm_slowdown\": %.3f, \"sms\": %d, \"max_rel_err\": %.2e, \"wrong\": %llu, ",
 		most / r.w.ms, (seq - r.w.ms) / std::min(r.gemm_ms, r.comm_ms),
 		r.w.gemm_ms, r.w.gemm_ms / r.gemm_ms, r.w.sms, r.error, r.wrong);
-	fprintf(f, "\"fill_ms\": %.4f, \"floor_ms\": %.4f, \"floor_ratio\": %.3f, \"mode\": \"%s\", \"bands_ms\": %.4f, \"in_band_ms\": %.4f, \"after_ms\": %.4f}%s\n",
+	fprintf(f, "\"fill_ms\": %.4f, \"floor_ms\": %.4f, \"floor_ratio\": %.3f, \"mode\": \"%s\", \"bands_ms\": %.4f, \"in_band_ms\": %.4f, \"epilogue_ms\": %.4f, \"example_gemm_ms\": %.4f, \"after_ms\": %.4f}%s\n",
 		r.fill_ms, floor_ms(r), floor_ms(r) / r.w.ms, r.w.name,
-		r.best_bands.ms, r.best_inband.ms, r.after.ms, last ? "" : ",");
+		r.best_bands.ms, r.best_inband.ms, r.best_own.ms, r.own_alone_ms,
+		r.after.ms, last ? "" : ",");
 }
 
 struct means {
@@ -1201,23 +1503,12 @@ static struct means geomeans(const std::vector<result> &all)
 static void json(const char *path, const std::vector<result> &all)
 {
 	struct means g = geomeans(all);
-	struct cudaDeviceProp prop;
-	int driver, runtime;
-	char date[32];
-	time_t now = time(NULL);
 	FILE *f = fopen(path, "w");
 
 	if (!f)
 		return;
-	cudaGetDeviceProperties(&prop, 0);
-	cudaDriverGetVersion(&driver);
-	cudaRuntimeGetVersion(&runtime);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	fprintf(f, "{\n  \"date\": \"%s\", \"gpu\": \"%s\", \"driver\": \"%s\", \"driver_cuda\": %d, \"runtime\": %d, \"cublaslt\": %zu,\n",
-		date, prop.name, getenv("T3_DRIVER") ? getenv("T3_DRIVER") : "",
-		driver, runtime, cublasLtGetVersion());
-	fprintf(f, "  \"link\": \"%s\", \"rate_gb_s\": %d, \"ranks\": 8, \"dtype\": \"bf16\", \"collective\": \"reduce-scatter\",\n  \"rows\": [\n",
-		host_link ? "host" : "loopback", host_link ? 0 : rate);
+	json_head(f);
+	fprintf(f, "  \"rows\": [\n");
 	for (auto &r : all)
 		json_row(f, r, &r == &all.back());
 	fprintf(f, "  ],\n  \"geomean\": {\"speedup\": %.3f, \"ideal\": %.3f, \"limit_ratio\": %.3f, \"floor_ratio\": %.3f, \"gemm_slowdown\": %.3f},\n  \"best_speedup\": %.3f\n}\n",
@@ -1225,11 +1516,47 @@ static void json(const char *path, const std::vector<result> &all)
 	fclose(f);
 }
 
+/* What engines and kernels move, by size: for the planner, and to be looked at. */
+static int sweep_copy(const char *path)
+{
+	FILE *f = path ? fopen(path, "w") : NULL;
+	char *host;
+
+	CHECK(cudaMallocHost(&host, 256UL << 20));
+	if (f) {
+		json_head(f);
+		fprintf(f, "  \"copies\": [\n");
+	}
+	printf("copies, us (GB/s): bytes, to host, from host, within\n");
+	for (size_t bytes = 4096; bytes <= 64 << 20; bytes *= 4) {
+		float out = median_ms([&] { cudaMemcpyAsync(host, c_mem, bytes,
+			cudaMemcpyDeviceToHost, comm_stream); }, comm_stream, 21);
+		float in = median_ms([&] { cudaMemcpyAsync(c_mem, host, bytes,
+			cudaMemcpyHostToDevice, comm_stream); }, comm_stream, 21);
+		float own = median_ms([&] { cudaMemcpyAsync(y_mem, c_mem, bytes,
+			cudaMemcpyDeviceToDevice, comm_stream); }, comm_stream, 21);
+
+		printf("%9zu %9.2f (%5.1f) %9.2f (%5.1f) %9.2f (%6.1f)\n", bytes,
+		       out * 1e3, bytes / out / 1e6, in * 1e3, bytes / in / 1e6,
+		       own * 1e3, bytes / own / 1e6);
+		if (f)
+			fprintf(f, "    {\"bytes\": %zu, \"to_host_us\": %.2f, \"from_host_us\": %.2f, \"within_us\": %.2f}%s\n",
+				bytes, out * 1e3, in * 1e3, own * 1e3,
+				bytes == 64 << 20 ? "" : ",");
+	}
+	if (f) {
+		fprintf(f, "  ]\n}\n");
+		fclose(f);
+	}
+	print_curve();
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	std::vector<result> all;
-	const char *path = NULL;
-	int only = -1;
+	const char *path = NULL, *seed_path = NULL;
+	int only = -1, from = 0, to = 1000, decoding = 0, sweep = 0;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--rate"))
@@ -1244,19 +1571,39 @@ int main(int argc, char **argv)
 			climbs = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--in-band"))
 			in_band = atoi(argv[i + 1]);
+		else if (!strcmp(argv[i], "--epilogue"))
+			own = atoi(argv[i + 1]);
 		else if (!strcmp(argv[i], "--link"))
 			host_link = !strcmp(argv[i + 1], "host");
+		else if (!strcmp(argv[i], "--decode"))
+			decoding = atoi(argv[i + 1]);
+		else if (!strcmp(argv[i], "--from"))
+			from = atoi(argv[i + 1]);
+		else if (!strcmp(argv[i], "--to"))
+			to = atoi(argv[i + 1]);
+		else if (!strcmp(argv[i], "--sweep-copy"))
+			sweep = atoi(argv[i + 1]);
+		else if (!strcmp(argv[i], "--seeds"))
+			seed_path = argv[i + 1];
 		else if (!strcmp(argv[i], "--all"))
 			everything = atoi(argv[i + 1]);
 	}
 	setup();
+	if (seed_path)
+		read_seeds(seed_path);
+	if (decoding)
+		return decode(path);
+	if (sweep)
+		return sweep_copy(path);
 	if (host_link)
 		setup_host();
 	else
 		print_curve();
 	printf("model layer tp M N K gemm comm fill fused gemm' floor speedup ideal limit floor-ratio slow sms err wrong way\n");
 	for (auto &s : shapes) {
-		if (only >= 0 && only != (int)(&s - shapes))
+		int number = (int)(&s - shapes);
+
+		if ((only >= 0 && only != number) || number < from || number > to)
 			continue;
 		all.push_back(host_link ? measure_host(s) : measure(s));
 		print_result(all.back());
