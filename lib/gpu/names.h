@@ -37,18 +37,18 @@
 #define gpu_stream_write(stream, word, value) \
 	hipStreamWriteValue32(stream, word, value, 0)
 
-__device__ static inline uint32_t gpu_load_system(const uint32_t *p)
+static __device__ inline uint32_t gpu_load_system(const uint32_t *p)
 {
 	return __hip_atomic_load(p, __ATOMIC_ACQUIRE,
 				 __HIP_MEMORY_SCOPE_SYSTEM);
 }
 
-__device__ static inline void gpu_store_system(uint32_t *p, uint32_t v)
+static __device__ inline void gpu_store_system(uint32_t *p, uint32_t v)
 {
 	__hip_atomic_store(p, v, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 
-__device__ static inline void gpu_sleep(void)
+static __device__ inline void gpu_sleep(void)
 {
 	__builtin_amdgcn_s_sleep(8);
 }
@@ -82,7 +82,7 @@ __device__ static inline void gpu_sleep(void)
 	cuStreamWriteValue32((CUstream)(stream), (CUdeviceptr)(word), value, \
 			     CU_STREAM_WRITE_VALUE_DEFAULT)
 
-__device__ static inline uint32_t gpu_load_system(const uint32_t *p)
+static __device__ inline uint32_t gpu_load_system(const uint32_t *p)
 {
 	uint32_t v;
 
@@ -91,13 +91,13 @@ __device__ static inline uint32_t gpu_load_system(const uint32_t *p)
 	return v;
 }
 
-__device__ static inline void gpu_store_system(uint32_t *p, uint32_t v)
+static __device__ inline void gpu_store_system(uint32_t *p, uint32_t v)
 {
 	asm volatile("st.release.sys.global.u32 [%0], %1;"
 		     :: "l"(p), "r"(v) : "memory");
 }
 
-__device__ static inline void gpu_sleep(void)
+static __device__ inline void gpu_sleep(void)
 {
 	__nanosleep(200);
 }

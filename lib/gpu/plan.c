@@ -10,6 +10,7 @@
 
 #define WORDS_MOST	(1U << 18)	/* of a process, in a plan */
 #define STREAMS_MOST	7		/* beside the user's */
+#define HARDWARE_QUEUES	32
 #define SETTLE_NS	5000000000ULL
 
 /* Every operation has a word at most for each process: that is ample. */
@@ -58,21 +59,30 @@ static int all_steps(struct gpu_plan *plan, struct t3_planned *part)
 
 /*
  * How many streams beside the user's. Ranks of one process share its hardware
- * queues and have no common order there, so that what waits on one's stream can
- * stand in front of what another waits for: then each has the user's alone. All
- * ranks know who shares a process, so all come to the same number.
+ * queues and have no common order there: what waits on one's stream may not
+ * stand in front of what another waits for. All ranks know who shares a process,
+ * so all come to the same number.
  */
 static u32 streams_for(struct gpu_plan *plan)
 {
 	struct soft_member *m = &member_of(plan)->s;
-	u32 r, q;
+	u32 most = 1, streams, r, q;
 
-	for (r = 0; r < m->m.ranks; r++)
-		for (q = 0; q < r; q++)
-			if (t3_load(&soft_slot_of(m, r)->pid) ==
-			    t3_load(&soft_slot_of(m, q)->pid))
-				return 0;
-	return m->m.ranks < STREAMS_MOST ? m->m.ranks : STREAMS_MOST;
+	for (r = 0; r < m->m.ranks; r++) {
+		u32 pid = t3_load(&soft_slot_of(m, r)->pid), same = 0;
+
+		for (q = 0; q < m->m.ranks; q++)
+			same += t3_load(&soft_slot_of(m, q)->pid) == pid;
+		if (same > most)
+			most = same;
+	}
+	if (most * 4 > HARDWARE_QUEUES)
+		return 0;
+	/* Beside the user's, the plan's own, and the plug-in's. */
+	streams = HARDWARE_QUEUES / most - 3;
+	if (streams > STREAMS_MOST)
+		streams = STREAMS_MOST;
+	return streams < m->m.ranks ? streams : m->m.ranks;
 }
 
 static int compile_parts(struct gpu_plan *plan, const struct soft_copy *copy,

@@ -18,7 +18,7 @@ $(GPUT)/compile $(GPUT)/compile_san: $(GPUT_SRC) $(wildcard tests/gpu/*.[h] \
 		$(LDFLAGS) -lcmocka
 
 CHECK_SUITES += $(GPUT)/compile $(GPUT)/compile_san
-CHECK_BESIDE += gpu
+CHECK_BESIDE += gpu/compile gpu/compile_san
 
 # The engine itself, on a mocked plug-in; on a real one: build/tests/gpu/engine.
 $(GPUT)/mock/libt3-cuda.so: tests/gpu/mock_runtime.c lib/gpu/runtime.h \

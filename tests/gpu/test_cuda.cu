@@ -38,6 +38,7 @@
 
 #define POISON	0xffff
 #define COLS	512
+#define DEPTH	256
 
 /**
  * struct words - what a rank's kernels keep on the GPU
@@ -117,7 +118,7 @@ struct actor {
 	struct t3_region *region;
 	struct t3_plan *plan;
 	cudaStream_t stream;
-	__nv_bfloat16 *c;
+	__nv_bfloat16 *c, *left, *right;
 	struct words *words;
 	unsigned long long wrong;
 	double us;
@@ -156,11 +157,17 @@ static void enter(struct actor &a)
 	c.block_bytes = a.block_bytes;
 	c.tiles = a.tiles;
 	c.region = a.region;
-	TRY(t3_plan_add(a.member, &c, &a.plan));
 	CUDA(cudaStreamCreateWithFlags(&a.stream, cudaStreamNonBlocking));
 	CUDA(cudaMalloc(&a.words, sizeof(*a.words)));
-	CUDA(cudaMemset(a.words, 0, sizeof(*a.words)));
-	CUDA(cudaDeviceSynchronize());
+	CUDA(cudaMemsetAsync(a.words, 0, sizeof(*a.words), a.stream));
+	CUDA(cudaMalloc(&a.left, a.rows * DEPTH * 2));
+	CUDA(cudaMalloc(&a.right, DEPTH * COLS * 2));
+	CUDA(cudaStreamSynchronize(a.stream));
+	/*
+	 * All ranks are here when this returns. From now on nothing may wait
+	 * for the whole GPU, for that waits for the other ranks' streams.
+	 */
+	TRY(t3_plan_add(a.member, &c, &a.plan));
 }
 
 static void leave(struct actor &a)
@@ -174,7 +181,10 @@ static void leave(struct actor &a)
 	TRY(t3_free(a.member, a.c));
 	TRY(t3_leave(a.member));
 	CUDA(cudaStreamDestroy(a.stream));
-	cudaFree(a.words);
+	/* What is freed here waits for all ranks: they have all left the plan. */
+	CUDA(cudaFree(a.words));
+	CUDA(cudaFree(a.left));
+	CUDA(cudaFree(a.right));
 }
 
 static void queue_epoch(struct actor &a, int delay_ns)
@@ -244,8 +254,6 @@ static void run_graph(struct actor &a)
 
 /* ---- a GEMM that counts its tiles ---- */
 
-#define DEPTH	256
-
 __host__ __device__ static int factor(int which, int row, int col)
 {
 	return value_of(which, 5, row, col) % 3;
@@ -282,23 +290,18 @@ __global__ static void check_gemm(const __nv_bfloat16 *c, int first, int rows,
 
 static void run_tiles(struct actor &a)
 {
-	__nv_bfloat16 *left, *right;
 	struct gemm_args g = {};
 	struct t3_rectangle shard;
 	CUtensorMap ta, tb, tc;
 	uint32_t *counters;
 
 	enter(a);
-	CUDA(cudaMalloc(&left, a.rows * DEPTH * 2));
-	CUDA(cudaMalloc(&right, DEPTH * COLS * 2));
-	fill<<<64, 256, 0, a.stream>>>(left, a.rows, DEPTH, a.rank);
-	fill<<<64, 256, 0, a.stream>>>(right, DEPTH, COLS, 99);
-	if (gemm_map(&ta, left, a.rows, DEPTH, GEMM_ROWS) ||
-	    gemm_map(&tb, right, DEPTH, COLS, GEMM_DEPTH) ||
+	fill<<<64, 256, 0, a.stream>>>(a.left, a.rows, DEPTH, a.rank);
+	fill<<<64, 256, 0, a.stream>>>(a.right, DEPTH, COLS, 99);
+	if (gemm_map(&ta, a.left, a.rows, DEPTH, GEMM_ROWS) ||
+	    gemm_map(&tb, a.right, DEPTH, COLS, GEMM_DEPTH) ||
 	    gemm_map(&tc, a.c, a.rows, COLS, 64))
 		FAIL("cuTensorMapEncodeTiled");
-	CUDA(cudaFuncSetAttribute(gemm_kernel,
-		cudaFuncAttributeMaxDynamicSharedMemorySize, GEMM_SHARED));
 	TRY(t3_plan_tiles(a.plan, &counters));
 	g.depth = DEPTH;
 	g.cols = COLS;
@@ -326,8 +329,6 @@ static void run_tiles(struct actor &a)
 	TRY(t3_wait(a.plan, 8000));
 	CUDA(cudaStreamSynchronize(a.stream));
 	leave(a);
-	cudaFree(left);
-	cudaFree(right);
 }
 
 /* ---- */
@@ -381,6 +382,8 @@ int main(int argc, char **argv)
 
 		CUDA(cudaFuncGetAttributes(&attributes, kernel));
 	}
+	CUDA(cudaFuncSetAttribute(gemm_kernel,
+		cudaFuncAttributeMaxDynamicSharedMemorySize, GEMM_SHARED));
 	run("queued, direct", run_queued, 2, 64, 200, T3_ALG_DIRECT, 0, 16384);
 	run("queued, ring", run_queued, 4, 64, 200, T3_ALG_RING, 0, 16384);
 	run("tiles counted by a GEMM", run_tiles, 2, 512, 50, T3_ALG_DIRECT, 4,
