@@ -46,7 +46,7 @@ HIPCC ?= $(shell command -v hipcc)
 HIP_ARCHS ?= gfx90a
 CUDA_STUBS := $(wildcard $(dir $(NVCC))../lib64/stubs $(dir $(NVCC))../lib/stubs)
 PLUGIN_SRC := lib/gpu/plugin.cu
-PLUGIN_DEPS := $(PLUGIN_SRC) lib/gpu/kernels.cuh lib/gpu/names.h lib/gpu/runtime.h
+PLUGIN_DEPS := $(PLUGIN_SRC) lib/gpu/kernels.cuh lib/gpu/names.cuh lib/gpu/runtime.h
 PLUGIN_FLAGS := -std=c++20 -O2 -Iinclude -Iinclude/uapi
 PLUGINS := $(if $(NVCC),$(B)/lib/libt3-cuda.so) $(if $(HIPCC),$(B)/lib/libt3-hip.so)
 

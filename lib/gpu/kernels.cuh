@@ -8,7 +8,7 @@
 
 #include <linux/t3.h>
 
-#include "names.h"
+#include "names.cuh"
 #include "runtime.h"
 
 #define T3_GPU_BLOCKS	16	/* at most: it runs beside a GEMM */

@@ -35,3 +35,10 @@ $(GPUT)/engine: tests/gpu/test_engine.c tests/soft/ranks.c tests/soft/matrix.c \
 
 CHECK_SUITES += tests/gpu/mocked
 CHECK_NEEDS += $(GPUT)/engine $(GPUT)/mock/libt3-cuda.so
+
+# For a machine with a GPU; not part of make check.
+$(GPUT)/cuda: tests/gpu/test_cuda.cu tests/bench/gpu/gemm.cuh $(LIB_A)
+	@mkdir -p $(@D)
+	$(NVCC) -std=c++17 -O2 -Iinclude -Iinclude/uapi \
+		-gencode arch=compute_90a,code=sm_90a $< $(LIB_A) -o $@ \
+		$(addprefix -L,$(CUDA_STUBS)) -lcuda -lpthread -ldl

@@ -5,6 +5,7 @@
  * that counts its tiles. Whatever is wrong is counted on the GPU.
  *
  * usage: cuda [epochs]
+ * built by: make build/tests/gpu/cuda; T3_PLUGIN_DIR=build/lib
  */
 #include <cstdio>
 #include <cstdlib>

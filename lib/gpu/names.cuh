@@ -5,8 +5,8 @@
  * GPU(MemcpyAsync) is cudaMemcpyAsync or hipMemcpyAsync; VMM(MemMap) is
  * cuMemMap or hipMemMap. What differs by more than its name is below.
  */
-#ifndef T3_GPU_NAMES_H
-#define T3_GPU_NAMES_H
+#ifndef T3_GPU_NAMES_CUH
+#define T3_GPU_NAMES_CUH
 
 #include <stdint.h>
 
@@ -37,18 +37,18 @@
 #define gpu_stream_write(stream, word, value) \
 	hipStreamWriteValue32(stream, word, value, 0)
 
-static __device__ inline uint32_t gpu_load_system(const uint32_t *p)
+__device__ static inline uint32_t gpu_load_system(const uint32_t *p)
 {
 	return __hip_atomic_load(p, __ATOMIC_ACQUIRE,
 				 __HIP_MEMORY_SCOPE_SYSTEM);
 }
 
-static __device__ inline void gpu_store_system(uint32_t *p, uint32_t v)
+__device__ static inline void gpu_store_system(uint32_t *p, uint32_t v)
 {
 	__hip_atomic_store(p, v, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_SYSTEM);
 }
 
-static __device__ inline void gpu_sleep(void)
+__device__ static inline void gpu_sleep(void)
 {
 	__builtin_amdgcn_s_sleep(8);
 }
@@ -82,7 +82,7 @@ static __device__ inline void gpu_sleep(void)
 	cuStreamWriteValue32((CUstream)(stream), (CUdeviceptr)(word), value, \
 			     CU_STREAM_WRITE_VALUE_DEFAULT)
 
-static __device__ inline uint32_t gpu_load_system(const uint32_t *p)
+__device__ static inline uint32_t gpu_load_system(const uint32_t *p)
 {
 	uint32_t v;
 
@@ -91,17 +91,17 @@ static __device__ inline uint32_t gpu_load_system(const uint32_t *p)
 	return v;
 }
 
-static __device__ inline void gpu_store_system(uint32_t *p, uint32_t v)
+__device__ static inline void gpu_store_system(uint32_t *p, uint32_t v)
 {
 	asm volatile("st.release.sys.global.u32 [%0], %1;"
 		     :: "l"(p), "r"(v) : "memory");
 }
 
-static __device__ inline void gpu_sleep(void)
+__device__ static inline void gpu_sleep(void)
 {
 	__nanosleep(200);
 }
 
 #endif /* T3_GPU_HIP */
 
-#endif /* T3_GPU_NAMES_H */
+#endif /* T3_GPU_NAMES_CUH */
