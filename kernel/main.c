@@ -248,7 +248,14 @@ static void __exit t3_exit(void)
 {
 	misc_deregister(&device);
 	t3_dump_exit();
-	/* No file is left; what is queued holds the last references. */
+	/*
+	 * No file is left; what is queued holds the last references. Works of
+	 * one queue may put some on the other, and these the fences' last ones
+	 * on the first again.
+	 */
+	flush_workqueue(t3_wq);
+	flush_workqueue(t3_slow_wq);
+	flush_workqueue(t3_wq);
 	destroy_queues();
 	rcu_barrier();	/* fences */
 }
