@@ -33,7 +33,7 @@ $(GPUT)/engine: tests/gpu/test_engine.c tests/soft/ranks.c tests/soft/matrix.c \
 	$(CC) $(CFLAGS_T3) -Ilib -Ilib/gpu -Itests/soft -pthread \
 		$(filter %.c,$^) $(LIB_A) -o $@ $(LDFLAGS) -lm
 
-CHECK_SUITES += tests/gpu/mocked
+CHECK_SUITES += tests/gpu/mocked tests/gpu/hip
 CHECK_NEEDS += $(GPUT)/engine $(GPUT)/mock/libt3-cuda.so
 
 # For a machine with a GPU; not part of make check.
