@@ -42,3 +42,8 @@ $(FUZZ)/ioctl-%.o: tests/fuzz/%.c | $(KSELFTEST_H)
 
 $(FUZZ)/ioctl: $(IOCTL_OBJ)
 	$(CC) -static $^ -o $@ -lpthread
+
+# A moment of it, in the kernel of the other tests: does the fuzzer itself work?
+# tests/fuzz/debug is ten minutes in the KASAN kernel.
+CHECK_SUITES += tests/fuzz/smoke
+CHECK_NEEDS += $(FUZZ)/ioctl
