@@ -197,6 +197,12 @@ static struct miscdevice device = {
 	.mode = 0660,
 };
 
+/* Nothing is really transferred by it: exporters may map in any pieces. */
+static struct device_dma_parameters dma_parms = {
+	.max_segment_size = UINT_MAX,
+	.segment_boundary_mask = ULONG_MAX,
+};
+
 /* The device that dma-bufs are attached to. */
 struct device *t3_device(void)
 {
@@ -232,6 +238,7 @@ static int __init t3_init(void)
 	if (ret)
 		goto dump;
 	/* Some exporters map for the device as soon as it is attached. */
+	device.this_device->dma_parms = &dma_parms;
 	ret = dma_coerce_mask_and_coherent(device.this_device,
 					   DMA_BIT_MASK(64));
 	if (!ret)
