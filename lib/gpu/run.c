@@ -489,6 +489,20 @@ static bool has_retired(struct gpu_member *m, struct gpu_plan *plan)
 	return t3_reached(plan->retired, epoch) && plan->waited == plan->submitted;
 }
 
+/*
+ * Has all that we queued run? What peers wait for may still be on its way when
+ * our own end has come: who exits now would take it along.
+ */
+static bool has_told(struct gpu_member *m, struct gpu_plan *plan)
+{
+	bool told = gpu->passed(m->device, plan->tail) == 1;
+	u32 i;
+
+	for (i = 1; i <= plan->streams && told; i++)
+		told = gpu->idle(m->device, plan->stream[i]) == 1;
+	return told;
+}
+
 /* What was reported since makes it possible to wait for the end. */
 static int try_end(struct gpu_member *m, struct gpu_plan *plan)
 {
@@ -517,7 +531,7 @@ int gpu_wait(struct t3_plan *p, uint32_t timeout_ms)
 
 		if (ret)
 			return ret;
-		if (has_retired(m, plan))
+		if (has_retired(m, plan) && has_told(m, plan))
 			return 0;
 		if (soft_is_broken(&m->s))
 			return soft_fail_broken(&m->s);
