@@ -14,7 +14,7 @@
 #   make coverage            lines of kernel/ that tests reach
 #   make check-install       an installation from end to end, in a virtual machine
 #   make install, make uninstall [DESTDIR=...] [prefix=/usr/local]
-#   make bench, bench-mpi, bench-cpu
+#   make bench, bench-mpi, bench-cpu, bench-vm
 #   make clean
 
 SHELL := /bin/bash

@@ -2,15 +2,17 @@
 /*
  * MPI_Reduce_scatter_block of two ranks, timed as reduce_scatter.h says.
  *
- * usage: mpirun -np 2 bench_mpi [--in-place] BYTES...
+ * usage: mpirun -np 2 bench_mpi [--in-place] [--iterations N] BYTES...
  *
  * BYTES are those of each rank's whole input: recvcount is half of it.
- * Prints "BYTES us".
+ * Prints "BYTES us". With count_bytes.c within, it measures no time but prints
+ * "BYTES by-system-call copied summed": bytes of an iteration, of both ranks.
  */
 #include <mpi.h>
 #include <string.h>
 
 #include "reduce_scatter.h"
+#include "count_bytes.h"
 
 /**
  * struct job - one rank's buffers
@@ -28,21 +30,29 @@ struct job {
 	size_t n;
 };
 
+/* The sum, or one that counts. */
+static MPI_Op sum;
+
 static double once(const struct job *j)
 {
 	double start;
 
 	memcpy(j->from, j->copy, j->n * sizeof(float));
 	MPI_Barrier(MPI_COMM_WORLD);
+	count_start();
 	start = now();
 	if (j->in_place)
 		MPI_Reduce_scatter_block(MPI_IN_PLACE, j->from, j->n / 2,
-					 MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+					 MPI_FLOAT, sum, MPI_COMM_WORLD);
 	else
 		MPI_Reduce_scatter_block(j->from, j->to, j->n / 2, MPI_FLOAT,
-					 MPI_SUM, MPI_COMM_WORLD);
-	return now() - start;
+					 sum, MPI_COMM_WORLD);
+	start = now() - start;
+	count_stop();
+	return start;
 }
+
+static int wanted;	/* iterations; 0: as many as suit the size */
 
 /* The same at both ranks. */
 static double slowest(double us)
@@ -56,12 +66,30 @@ static double slowest(double us)
 /* A bad setting may be a hundred times slower: it gets a second or so. */
 static int iterations_left(double us, size_t bytes)
 {
-	int n = iterations_for(bytes);
+	int n = wanted ? wanted : iterations_for(bytes);
 	double slower = slowest(us);
+
+	if (wanted)
+		return n;
 
 	if (n * slower > 1e6)
 		n = (int)(1e6 / slower);
 	return n < 3 ? 3 : n;
+}
+
+/* Of one iteration, at both ranks. */
+static void tell_counts(size_t bytes, int iterations, int rank)
+{
+	unsigned long long mine[COUNTS], all[COUNTS];
+
+	count_read(mine);
+	MPI_Reduce(mine, all, COUNTS, MPI_UNSIGNED_LONG_LONG, MPI_SUM, 0,
+		   MPI_COMM_WORLD);
+	if (!rank)
+		printf("%zu %.1f %.1f %.1f\n", bytes,
+		       (double)all[COUNT_CALLS] / iterations,
+		       (double)all[COUNT_COPIED] / iterations,
+		       (double)all[COUNT_SUMMED] / iterations);
 }
 
 static int measure(struct job *j)
@@ -76,6 +104,7 @@ static int measure(struct job *j)
 	iterations = iterations_left(us, bytes);
 	mine = calloc(iterations, sizeof(double));
 	all = calloc(2 * iterations, sizeof(double));
+	count_reset();
 	for (i = 0; i < iterations; i++)
 		mine[i] = once(j);
 	wrong = count_wrong(j->in_place ? j->from : j->to,
@@ -84,7 +113,9 @@ static int measure(struct job *j)
 		      MPI_COMM_WORLD);
 	MPI_Gather(mine, iterations, MPI_DOUBLE, all, iterations, MPI_DOUBLE, 0,
 		   MPI_COMM_WORLD);
-	if (!j->rank) {
+	if (COUNTING) {
+		tell_counts(bytes, iterations, j->rank);
+	} else if (!j->rank) {
 		double *pairs = calloc(2 * iterations, sizeof(double));
 
 		for (i = 0; i < iterations; i++) {
@@ -129,6 +160,9 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &j.rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+	sum = MPI_SUM;
+	if (COUNTING)
+		MPI_Op_create(count_sum, 1, &sum);
 	if (ranks != 2) {
 		fprintf(stderr, "bench_mpi: %d ranks, not 2\n", ranks);
 		ret = 2;
@@ -136,6 +170,8 @@ int main(int argc, char **argv)
 	for (i = 1; i < argc && !ret; i++) {
 		if (!strcmp(argv[i], "--in-place"))
 			j.in_place = 1;
+		else if (!strcmp(argv[i], "--iterations") && i + 1 < argc)
+			wanted = atoi(argv[++i]);
 		else
 			ret = one_size(&j, strtoull(argv[i], NULL, 10));
 	}

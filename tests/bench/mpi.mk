@@ -7,7 +7,7 @@ $(B)/bench/bench_floor: tests/bench/bench_floor.c tests/bench/reduce_scatter.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_T3) $< -o $@ $(LDFLAGS)
 
-$(B)/bench/bench_mpi: tests/bench/bench_mpi.c tests/bench/reduce_scatter.h
+$(B)/bench/bench_mpi: tests/bench/bench_mpi.c tests/bench/reduce_scatter.h tests/bench/count_bytes.h
 	@mkdir -p $(@D)
 	OMPI_CC=$(CC) mpicc $(CFLAGS_T3) $< -o $@ $(LDFLAGS)
 
