@@ -67,12 +67,13 @@ static inline void t3_uring_done(struct io_uring_cmd *cmd, int ret,
 }
 
 static inline void t3_hrtimer_setup(struct hrtimer *timer,
-				    enum hrtimer_restart (*fn)(struct hrtimer *))
+				    enum hrtimer_restart (*fn)(struct hrtimer *),
+				    enum hrtimer_mode mode)
 {
 #ifdef T3_HAS_HRTIMER_SETUP
-	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, mode);
 #else
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	hrtimer_init(timer, CLOCK_MONOTONIC, mode);
 	timer->function = fn;
 #endif
 }

@@ -37,6 +37,8 @@ enum t3_outcome {
 	T3_RUN_DONE,	/* the trigger has completed */
 	T3_RUN_PARKED,	/* the budget is used up, it is queued again */
 	T3_RUN_BROKEN,	/* the group broke, it is forgotten */
+	T3_RUN_AWAY,	/* the engine goes on with it by itself */
+	T3_RUN_DECLINED, /* nothing was done, another engine is to run it */
 };
 
 /**
@@ -47,8 +49,9 @@ enum t3_outcome {
  * @dtype: of its blocks
  * @held: its dma-bufs are held: the engine moves all bytes and does not
  *	complete it
- * @budget: bytes that may be moved, less what was
+ * @budget: bytes that may be moved, less what was or was sent away
  * @moved: bytes moved so far, from 0
+ * @began: t3_arb_begin()
  *
  * The executor's own, as are the trigger and its walk while it runs.
  */
@@ -60,23 +63,23 @@ struct t3_run {
 	bool held;
 	u64 *budget;
 	u64 moved;
+	u64 began;
 };
 
 /**
  * struct t3_engine - one way of carrying out triggers
  * @name: for knobs and messages
- * @bytes: the counter of the bytes that it moves
  * @run: carry out a trigger from where its walk stands, until it is done, the
  *	budget is used up or the group has broken. Each piece of work is
  *	announced in t3_group.inflight before t3_group.broken is read. It
  *	completes the trigger in the machine before the last piece is no
- *	longer in flight. Context: sleeps.
+ *	longer in flight; t3_arb_end() is the caller's to call, or the
+ *	engine's after T3_RUN_AWAY. Context: sleeps.
  *
  * Constant.
  */
 struct t3_engine {
 	const char *name;
-	enum t3_counter bytes;
 	enum t3_outcome (*run)(struct t3_run *r);
 };
 
@@ -86,8 +89,46 @@ extern const struct t3_engine t3_engine_import;
 /* engine_import.c */
 bool t3_imports_find(struct t3_exec *x);
 
+extern const struct t3_engine t3_engine_dma;
+
+/* The knob "engine". */
+enum t3_engine_choice {
+	T3_ENGINE_CPU,
+	T3_ENGINE_DMA,		/* large copies */
+	T3_ENGINE_DMA_SUMS,	/* and what large sums read */
+};
+
+/* engine.c */
+enum t3_outcome t3_engine_run(struct t3_run *r);
+
+/* dma_chan.c */
+#ifdef CONFIG_DMA_ENGINE
+int t3_dma_open(void);
+void t3_dma_close(void);
+void t3_dma_cut(struct t3_group *group);
+void t3_dma_exit(void);
+#else
+static inline int t3_dma_open(void)
+{
+	return -EOPNOTSUPP;
+}
+
+static inline void t3_dma_close(void)
+{
+}
+
+static inline void t3_dma_cut(struct t3_group *group)
+{
+}
+
+static inline void t3_dma_exit(void)
+{
+}
+#endif
+
 /* lanes.c */
 bool t3_lanes_find(struct t3_run *r);
+u64 t3_trigger_bytes(const struct t3_plan *plan, u32 trigger);
 
 /*
  * Where an operand is now, and how many of @want bytes follow without a break

@@ -105,6 +105,5 @@ static enum t3_outcome cpu_run(struct t3_run *r)
 
 const struct t3_engine t3_engine_cpu = {
 	.name = "cpu",
-	.bytes = T3_COUNT_BYTES_CPU,
 	.run = cpu_run,
 };

@@ -93,6 +93,5 @@ static enum t3_outcome import_run(struct t3_run *r)
 
 const struct t3_engine t3_engine_import = {
 	.name = "import",
-	.bytes = T3_COUNT_BYTES_CPU,
 	.run = import_run,
 };

@@ -129,7 +129,10 @@ static int arm_machine(struct t3_member *member, struct t3_part *part,
 	int ret;
 
 	WRITE_ONCE(plan->progress, jiffies);
+	t3_arb_arm(plan, part, false);
 	ret = t3_machine_arm(&plan->machine, part->rank, epoch, &block);
+	if (ret)
+		t3_arb_arm(plan, part, true);
 	if (!ret)
 		trace_t3_arm(plan, part->rank, *epoch);
 	if (ret == -EOWNERDEAD)
@@ -387,9 +390,10 @@ static int wait_retired(struct t3_member *member, struct t3_part *part,
 		if (signal_pending(current))
 			return -EINTR;
 		if (budget && !plan->imports && t3_ready_any(plan->ready)) {
-			t3_plan_run(plan, &budget);
-			cond_resched();
-			continue;
+			if (t3_plan_run(plan, &budget)) {
+				cond_resched();
+				continue;
+			}
 		}
 		ret = wait_event_interruptible_hrtimeout
 			(*wq, t3_wait_look(member, part, epoch, KTIME_MAX),

@@ -11,6 +11,8 @@
 #include "t3.h"
 #include "trace.h"
 
+#define PATIENCE_MS	20	/* with transfers of a group that broke */
+
 void t3_group_get(struct t3_group *group)
 {
 	kref_get(&group->ref);
@@ -134,15 +136,19 @@ void t3_group_delist(struct t3_plan *plan)
  *
  * Not killable: it takes as long as one section of each executor, which runs
  * with preemption off (engine_cpu.c). An executor that was preempted right
- * afterwards wakes us late: look again by ourselves.
+ * afterwards wakes us late: look again by ourselves. A transfer that a channel
+ * has is left to it for a moment, and then taken back.
  *
  * Context: sleeps; not from an executor.
  */
 void t3_group_drain(struct t3_group *group)
 {
+	unsigned long patience = jiffies + msecs_to_jiffies(PATIENCE_MS);
+
 	while (!wait_event_timeout(group->drained,
 				   !t3_load_acquire(&group->inflight), 1))
-		;
+		if (time_after(jiffies, patience))
+			t3_engines_cut(group);
 }
 
 /**

@@ -21,6 +21,24 @@ static const struct t3_grid *block_grid(const struct t3_plan *plan, u32 block,
 	return grid;
 }
 
+/**
+ * t3_trigger_bytes - bytes of a trigger's block
+ * @plan: with graph and parts
+ * @trigger: which
+ *
+ * Context: any.
+ */
+u64 t3_trigger_bytes(const struct t3_plan *plan, u32 trigger)
+{
+	const struct t3_region *region;
+	const struct t3_grid *grid;
+	struct t3_rect rect;
+
+	grid = block_grid(plan, plan->graph.action[trigger].block, &rect,
+			  &region);
+	return (u64)rect.rows * rect.cols * t3_dtype_size(grid->dtype);
+}
+
 /* Return: false where the block's memory is stale; the group is broken then. */
 static bool set_lane(struct t3_exec *x, const struct t3_plan *plan, u32 block,
 		     struct t3_rect *rect, u32 *dtype)

@@ -16,6 +16,7 @@
 
 struct workqueue_struct *t3_wq;
 struct workqueue_struct *t3_slow_wq;
+struct workqueue_struct *t3_first_wq;
 
 /**
  * t3_cmd_file - make the file that a command returns
@@ -211,17 +212,21 @@ struct device *t3_device(void)
 
 static int make_queues(void)
 {
-	/* Fences depend on this one: it goes on where there is no memory. */
+	/* Fences depend on these: they go on where there is no memory. */
 	t3_wq = alloc_workqueue("t3", WQ_UNBOUND | WQ_SYSFS | WQ_MEM_RECLAIM,
 				0);
+	t3_first_wq = alloc_workqueue("t3-first", WQ_UNBOUND | WQ_HIGHPRI |
+				      WQ_SYSFS | WQ_MEM_RECLAIM, 0);
 	t3_slow_wq = alloc_workqueue("t3-slow", WQ_UNBOUND | WQ_SYSFS, 0);
-	return t3_wq && t3_slow_wq ? 0 : -ENOMEM;
+	return t3_wq && t3_first_wq && t3_slow_wq ? 0 : -ENOMEM;
 }
 
 static void destroy_queues(void)
 {
 	if (t3_slow_wq)
 		destroy_workqueue(t3_slow_wq);
+	if (t3_first_wq)
+		destroy_workqueue(t3_first_wq);
 	if (t3_wq)
 		destroy_workqueue(t3_wq);
 }
@@ -234,9 +239,10 @@ static int __init t3_init(void)
 	if (ret)
 		goto queues;
 	t3_dump_init();
+	t3_engine_init();
 	ret = misc_register(&device);
 	if (ret)
-		goto dump;
+		goto engine;
 	/* Some exporters map for the device as soon as it is attached. */
 	device.this_device->dma_parms = &dma_parms;
 	ret = dma_coerce_mask_and_coherent(device.this_device,
@@ -244,7 +250,8 @@ static int __init t3_init(void)
 	if (!ret)
 		return 0;
 	misc_deregister(&device);
-dump:
+engine:
+	t3_engine_exit();
 	t3_dump_exit();
 queues:
 	destroy_queues();
@@ -255,11 +262,13 @@ static void __exit t3_exit(void)
 {
 	misc_deregister(&device);
 	t3_dump_exit();
+	t3_engine_exit();
 	/*
 	 * No file is left; what is queued holds the last references. Works of
 	 * one queue may put some on the other, and these the fences' last ones
 	 * on the first again.
 	 */
+	flush_workqueue(t3_first_wq);
 	flush_workqueue(t3_wq);
 	flush_workqueue(t3_slow_wq);
 	flush_workqueue(t3_wq);

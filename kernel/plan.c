@@ -19,10 +19,12 @@ static u64 all_ranks(const struct t3_group *group)
 static void free_machine(struct t3_plan *plan)
 {
 	t3_plan_workers_free(plan);
+	kvfree(plan->by_cpu);
 	kvfree(plan->walk);
 	kvfree(plan->ready);
 	kvfree(plan->machine_mem);
 	kvfree(plan->graph_mem);
+	plan->by_cpu = NULL;
 	plan->walk = NULL;
 	plan->ready = NULL;
 	plan->machine_mem = NULL;
@@ -140,7 +142,9 @@ static int build_machine(struct t3_plan *plan)
 	plan->ready = kvzalloc(t3_ready_bytes(g->triggers), GFP_KERNEL_ACCOUNT);
 	plan->walk = kvcalloc(g->triggers + 1, sizeof(*plan->walk),
 			      GFP_KERNEL_ACCOUNT);
-	if (!plan->machine_mem || !plan->ready || !plan->walk)
+	plan->by_cpu = kvcalloc(BITS_TO_LONGS(g->triggers) + 1, sizeof(long),
+				GFP_KERNEL_ACCOUNT);
+	if (!plan->machine_mem || !plan->ready || !plan->walk || !plan->by_cpu)
 		return -ENOMEM;
 	plan->ready_mask = t3_ready_size(g->triggers) - 1;
 	t3_machine_attach(&plan->machine, g, &t3_plan_ops, plan->machine_mem);
@@ -153,6 +157,7 @@ static int build_machine(struct t3_plan *plan)
 	}
 	t3_machine_start(&plan->machine, 0);
 	fill_use(plan);
+	t3_arb_init(plan);
 	return t3_plan_workers_init(plan);
 }
 
@@ -235,6 +240,7 @@ static void slot_free_if_empty(struct t3_plan *plan)
 	if (plan->present)
 		return;
 	t3_group_delist(plan);
+	t3_arb_forget(plan);
 	group->slot[plan->slot].plan = NULL;
 	t3_plan_put(plan);
 }

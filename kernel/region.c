@@ -4,7 +4,6 @@
  */
 #define pr_fmt(fmt) "t3: " fmt
 
-#include <linux/capability.h>
 #include <linux/hugetlb.h>
 #include <linux/overflow.h>
 #include <linux/sched/mm.h>
@@ -113,35 +112,6 @@ static int check_geometry(struct t3_member *member,
 		return -EFAULT;
 	}
 	return 0;
-}
-
-/* --- the charge ----------------------------------------------------------- */
-
-static int charge(struct t3_member *member, struct mm_struct *mm,
-		  unsigned long npages)
-{
-	u64 cap = (u64)READ_ONCE(t3_max_pinned_mb) << (20 - PAGE_SHIFT);
-	u64 limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	u64 now = atomic64_add_return(npages, &mm->pinned_vm);
-
-	if (now > limit && !capable(CAP_IPC_LOCK)) {
-		t3_say(member, "REGION_ADD: %llu KiB would be pinned, RLIMIT_MEMLOCK is %llu KiB",
-		       now << (PAGE_SHIFT - 10), limit << (PAGE_SHIFT - 10));
-	} else if (cap && now > cap) {
-		t3_say(member, "REGION_ADD: %llu KiB would be pinned, the module's max_pinned_mb is %u",
-		       now << (PAGE_SHIFT - 10), t3_max_pinned_mb);
-	} else {
-		t3_counted_pinned(npages);
-		return 0;
-	}
-	atomic64_sub(npages, &mm->pinned_vm);
-	return -EDQUOT;
-}
-
-static void uncharge(struct mm_struct *mm, unsigned long npages)
-{
-	atomic64_sub(npages, &mm->pinned_vm);
-	t3_counted_pinned(-(long)npages);
 }
 
 /* --- the notifier --------------------------------------------------------- */
@@ -361,7 +331,7 @@ void t3_region_unpin(struct t3_region *region)
 	} else {
 		mmu_interval_notifier_remove(&region->notifier);
 		unpin(region, region->npages);
-		uncharge(region->mm, region->npages);
+		t3_uncharge(region);
 	}
 	t3_group_put(region->group);
 }
@@ -398,7 +368,7 @@ static int region_pin(struct t3_member *member, struct t3_region *region)
 {
 	int ret;
 
-	ret = charge(member, region->mm, region->npages);
+	ret = t3_charge(member, region);
 	if (ret)
 		return ret;
 	ret = -ENOMEM;
@@ -424,7 +394,7 @@ static int region_pin(struct t3_member *member, struct t3_region *region)
 remove:
 	mmu_interval_notifier_remove(&region->notifier);
 uncharge:
-	uncharge(region->mm, region->npages);
+	t3_uncharge(region);
 	return ret;
 }
 

@@ -16,20 +16,20 @@
 static enum t3_outcome run_one(struct t3_plan *plan, struct t3_exec *x,
 			       u32 trigger, u64 *budget)
 {
-	const struct t3_engine *engine = &t3_engine_cpu;
 	struct t3_run r = {
 		.plan = plan, .exec = x, .trigger = trigger, .budget = budget,
 	};
 	enum t3_outcome outcome = T3_RUN_BROKEN;
 
 	trace_t3_trigger_start(plan, trigger, 0);
-	if (t3_lanes_find(&r)) {
-		if (plan->imports && t3_imports_find(x))
-			engine = &t3_engine_import;
-		outcome = engine->run(&r);
-	}
+	r.began = t3_arb_begin(plan, trigger);
+	if (t3_lanes_find(&r))
+		outcome = t3_engine_run(&r);
+	if (outcome == T3_RUN_AWAY)
+		return outcome;
+	t3_arb_end(plan, trigger, outcome == T3_RUN_DONE ? r.began : 0);
 	trace_t3_trigger_end(plan, trigger, r.moved);
-	t3_counted(engine->bytes, r.moved);
+	t3_counted(T3_COUNT_BYTES_CPU, r.moved);
 	t3_counted(T3_COUNT_TRIGGERS, outcome == T3_RUN_DONE);
 	return outcome;
 }
@@ -41,15 +41,17 @@ static enum t3_outcome run_one(struct t3_plan *plan, struct t3_exec *x,
 static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
 {
 	bool cookie = plan->imports || dma_fence_begin_signalling();
+	enum t3_outcome outcome = T3_RUN_DONE;
 	u32 trigger;
 
-	while (*budget && !READ_ONCE(plan->group->broken) &&
+	while ((outcome == T3_RUN_DONE || outcome == T3_RUN_AWAY) &&
+	       *budget && !READ_ONCE(plan->group->broken) &&
+	       t3_ready_any(plan->ready) && !t3_arb_holds(plan) &&
 	       t3_ready_pop(plan->ready, plan->ready_mask, &trigger)) {
 		/* More than one is ready: others may help. */
 		if (t3_ready_any(plan->ready))
 			t3_plan_kick(plan);
-		if (run_one(plan, x, trigger, budget) != T3_RUN_DONE)
-			break;
+		outcome = run_one(plan, x, trigger, budget);
 	}
 	if (!plan->imports)
 		dma_fence_end_signalling(cookie);
@@ -61,13 +63,16 @@ static void run(struct t3_plan *plan, struct t3_exec *x, u64 *budget)
  * @budget: bytes that may be moved, less what was; the rest is the workers',
  *	and all of it in a plan with dma-bufs
  *
- * Context: sleeps.
+ * Where transfers have to give way to producers all is the workers', too.
+ *
+ * Context: sleeps. Return: something may have been run.
  */
-void t3_plan_run(struct t3_plan *plan, u64 *budget)
+bool t3_plan_run(struct t3_plan *plan, u64 *budget)
 {
-	struct t3_exec *x;
+	struct t3_exec *x = NULL;
 
-	if (!*budget || plan->imports || !t3_ready_any(plan->ready))
+	if (!*budget || plan->imports || !t3_ready_any(plan->ready) ||
+	    t3_arb_late(plan))
 		goto kick;
 	/* Without memory the workers, who have theirs, do all of it. */
 	x = kmalloc(sizeof(*x), GFP_KERNEL | __GFP_NORETRY | __GFP_NOWARN);
@@ -78,6 +83,7 @@ void t3_plan_run(struct t3_plan *plan, u64 *budget)
 	}
 kick:
 	t3_plan_kick(plan);
+	return x;
 }
 
 /**
@@ -88,16 +94,23 @@ kick:
  */
 void t3_plan_kick(struct t3_plan *plan)
 {
+	struct workqueue_struct *wq = t3_wq;
 	u32 n;
 
-	if (!t3_ready_any(plan->ready))
+	if (!t3_ready_any(plan->ready) || t3_arb_holds(plan))
 		return;
 	n = (u32)atomic_inc_return(&plan->next) %
 	    min(plan->workers, READ_ONCE(t3_workers));
 	kref_get(&plan->ref);
-	/* What waits for others' fences must not hold up what doesn't. */
-	if (!queue_work(plan->imports ? t3_slow_wq : t3_wq,
-			&plan->worker[n].work))
+	if (plan->imports) {
+		/* What waits for others' fences must not hold up what doesn't. */
+		wq = t3_slow_wq;
+	} else if (READ_ONCE(t3_arbitration) == T3_ARB_DMA_FIRST) {
+		/* A worker's executor is its own: it never changes the queue. */
+		wq = t3_first_wq;
+		n += T3_WORKERS;
+	}
+	if (!queue_work(wq, &plan->worker[n].work))
 		t3_plan_put(plan);
 }
 
@@ -131,19 +144,26 @@ static struct t3_exec *exec_new(const struct t3_plan *plan)
 	return NULL;
 }
 
+static int worker_init(struct t3_plan *plan, u32 i)
+{
+	struct t3_worker *w = &plan->worker[i];
+
+	INIT_WORK(&w->work, worker);
+	w->plan = plan;
+	w->exec = exec_new(plan);
+	return w->exec ? 0 : -ENOMEM;
+}
+
 int t3_plan_workers_init(struct t3_plan *plan)
 {
+	int ret = 0;
 	u32 i;
 
 	plan->workers = clamp(num_online_cpus(), 1U, (u32)T3_WORKERS);
-	for (i = 0; i < plan->workers; i++) {
-		INIT_WORK(&plan->worker[i].work, worker);
-		plan->worker[i].plan = plan;
-		plan->worker[i].exec = exec_new(plan);
-		if (!plan->worker[i].exec)
-			return -ENOMEM;
-	}
-	return 0;
+	for (i = 0; i < plan->workers && !ret; i++)
+		ret = worker_init(plan, i) ?:
+		      worker_init(plan, T3_WORKERS + i);
+	return ret;
 }
 
 /* No worker is pending or running, but the one that calls this at its end. */
@@ -151,7 +171,7 @@ void t3_plan_workers_free(struct t3_plan *plan)
 {
 	u32 i;
 
-	for (i = 0; i < plan->workers; i++) {
+	for (i = 0; i < ARRAY_SIZE(plan->worker); i++) {
 		exec_free(plan->worker[i].exec);
 		plan->worker[i].exec = NULL;
 	}
@@ -193,6 +213,7 @@ static void updated(struct t3_machine *m, u32 rank, u32 block)
 	WRITE_ONCE(plan->progress, jiffies);
 	if (unlikely(READ_ONCE(plan->fence_wanted)))
 		t3_fence_wake(plan);
+	t3_arb_updated(plan, rank, block);
 }
 
 const struct t3_machine_ops t3_plan_ops = {

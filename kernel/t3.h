@@ -12,6 +12,9 @@
  *	t3_member.part_lock	spinlock: the way from a slot to a part
  *	t3_group.live_lock	spinlock, irqs off: the list of live plans
  *
+ *	dma.h			the channels' locks, below all of these but
+ *				live_lock
+ *
  * Events (tiles, a transfer's completion, a break) take no lock but live_lock,
  * and may come in hard-irq context. What they make ready is run in process
  * context only (run.c).
@@ -40,6 +43,7 @@
 
 #include <linux/t3.h>
 
+#include "arb.h"
 #include "knobs.h"
 #include "machine.h"
 #include "program.h"
@@ -81,6 +85,7 @@
 
 /* Set once, before any file exists. */
 extern struct workqueue_struct *t3_wq;
+extern struct workqueue_struct *t3_first_wq;	/* of dma_first */
 extern struct workqueue_struct *t3_slow_wq;	/* what waits for others */
 
 /*
@@ -136,6 +141,7 @@ struct t3_pages {
 };
 
 struct t3_import;
+struct t3_user;
 
 /**
  * struct t3_region - memory of a member: pinned, or a dma-buf
@@ -152,6 +158,7 @@ struct t3_import;
  * @npages: pages from there, all pinned and charged to @mm->pinned_vm
  * @place: where it lies for the test whether blocks overlap: @base, or a place
  *	of its dma-buf's own
+ * @user: whom they are charged to besides, see charge.c; while charged
  * @pages: the pages
  * @import: the dma-buf that it lies in, or NULL: then it has no pages, and
  *	@base is an offset in it
@@ -184,6 +191,7 @@ struct t3_region {
 	unsigned long start;
 	unsigned long npages;
 	u64 place;
+	struct t3_user *user;
 	struct page **pages;
 	struct t3_import *import;
 	bool dirty;
@@ -308,6 +316,10 @@ struct t3_worker {
  * @ready_mask: of its slots
  * @walk: [triggers] how far an interrupted trigger has come; rows = 0: not
  *	begun. Belongs to whoever has taken the trigger from @ready.
+ * @by_cpu: [triggers] bits: a channel failed to move all of it. Set by whoever
+ *	ends such a transfer, before it queues the trigger; cleared by whoever
+ *	takes it.
+ * @arb: see arb.h
  * @progress: jiffies of the last arm, tile or update; written by anybody
  * @live: in t3_group.live, under live_lock
  * @silent: a part has T3_PLAN_SILENT_PRODUCERS
@@ -317,7 +329,7 @@ struct t3_worker {
  *	atomic
  * @next: the worker to wake next, modulo @workers
  * @workers: number of entries of @worker
- * @worker: workers
+ * @worker: workers, then those of dma_first
  */
 struct t3_plan {
 	struct kref ref;
@@ -337,6 +349,8 @@ struct t3_plan {
 	struct t3_ready *ready;
 	u32 ready_mask;
 	struct t3_walk *walk;
+	unsigned long *by_cpu;
+	struct t3_arb arb;
 	unsigned long progress;
 	struct list_head live;
 	bool silent;
@@ -345,7 +359,7 @@ struct t3_plan {
 	unsigned long fence_wanted;
 	atomic_t next;
 	u32 workers;
-	struct t3_worker worker[T3_WORKERS];
+	struct t3_worker worker[2 * T3_WORKERS];
 };
 
 /* What is seen before it says LIVE or REFUSED is all there. */
@@ -397,7 +411,9 @@ struct t3_slot {
  * @broken: 0, then the cause for ever: set by one compare-and-swap. Pairs
  *	with @inflight, see "Executors" in machine.h.
  * @inflight: executors that move bytes of this group or complete a trigger at
- *	this moment, with preemption off
+ *	this moment, with preemption off, and transfers that a channel has
+ * @flying: bytes of transfers that were taken and are not over; anybody
+ * @late_plans: plans whose producers are behind, see arb.c; anybody
  * @drained: waits for @inflight to be 0 once @broken is set
  * @setup_wait: waits for a plan's verdict
  * @rank_wait: [ranks] waits for a rank's epochs to retire, and polls
@@ -425,6 +441,8 @@ struct t3_group {
 	u32 watchdog_ms;
 	u64 broken;
 	u32 inflight;
+	atomic64_t flying;
+	atomic_t late_plans;
 	wait_queue_head_t drained;
 	wait_queue_head_t setup_wait;
 	wait_queue_head_t rank_wait[T3_MAX_RANKS];
@@ -607,6 +625,10 @@ void t3_region_unpin(struct t3_region *region);
 void t3_region_put(struct t3_region *region);
 void t3_stale_work(struct work_struct *work);
 
+/* charge.c */
+int t3_charge(struct t3_member *member, struct t3_region *region);
+void t3_uncharge(struct t3_region *region);
+
 /* part.c */
 struct t3_part *t3_part_copy(struct t3_member *member, struct t3_plan_add *add);
 int t3_part_resolve(struct t3_member *member, struct t3_part *part,
@@ -666,7 +688,13 @@ extern const struct t3_machine_ops t3_plan_ops;
 int t3_plan_workers_init(struct t3_plan *plan);
 void t3_plan_workers_free(struct t3_plan *plan);
 void t3_plan_kick(struct t3_plan *plan);
-void t3_plan_run(struct t3_plan *plan, u64 *budget);
+bool t3_plan_run(struct t3_plan *plan, u64 *budget);
+
+/* engine.c */
+void t3_engine_init(void);
+void t3_engine_exit(void);
+int t3_engine_set(unsigned int which);
+void t3_engines_cut(struct t3_group *group);
 
 /* poller.c */
 int t3_poller_start(struct t3_group *group);

@@ -173,7 +173,7 @@ static struct uring_wait *wait_alloc(struct t3_member *member)
 		return ERR_PTR(-ENOMEM);
 	}
 	w->member = member;
-	t3_hrtimer_setup(&w->timer, wait_expire);
+	t3_hrtimer_setup(&w->timer, wait_expire, HRTIMER_MODE_ABS);
 	init_waitqueue_func_entry(&w->entry, wait_wake);
 	return w;
 }

@@ -6,6 +6,7 @@
 #include "t3_kselftest.h"
 
 #include <limits.h>
+#include <sys/resource.h>
 
 #define DEVICE	"/sys/class/misc/t3/"
 #define PARAMS	"/sys/module/t3/parameters/"
@@ -68,7 +69,12 @@ static const struct knob {
 	{ "watchdog_ms", "1", "1000", "86400000", "0", "86400001" },
 	{ "watchdog_max_ms", "1", "1000", "86400000", "0", "86400001" },
 	{ "max_pinned_mb", "0", "16", "4294967295", NULL, "4294967296" },
+	{ "max_pinned_user_mb", "0", "16", "4294967295", NULL, "4294967296" },
 	{ "workers", "1", "3", "8", "0", "9" },
+	{ "dma_min_bytes", "1", "4096", "1073741824", "0", "1073741825" },
+	{ "dma_timeout_ms", "1", "10", "60000", "0", "60001" },
+	{ "inflight_max_bytes", "0", "4096", "1073741824", NULL, "1073741825" },
+	{ "starve_us", "1", "50", "1000000", "0", "1000001" },
 };
 
 /* Sets all that is possible, nothing else, and puts the old value back. */
@@ -158,6 +164,81 @@ TEST(knobs_have_effect)
 	EXPECT_EQ(0, put(DEVICE, "watchdog_max_ms", "600000"));
 	EXPECT_EQ(0, put(DEVICE, "watchdog_ms", "30000"));
 	EXPECT_EQ(0, put(DEVICE, "max_pinned_mb", "0"));
+}
+
+/*
+ * Two users: each has its own limit, and all have one together. Ranks in
+ * processes of their own; 4 MiB are tried where 1 MiB is left.
+ */
+static int pin_as(int group, __u32 rank, uid_t uid, size_t bytes, int hold)
+{
+	int member, ret;
+	__u32 region;
+	void *p;
+	char c;
+
+	if (setresuid(uid, uid, uid))
+		return 100;
+	member = group_join(group, rank);
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ret = region_add(member, p, T3_DTYPE_F32, 1, bytes, &region);
+	/* The parent goes on; the region stays until it closes its end. */
+	if (!ret && hold >= 0) {
+		c = 'x';
+		ret = write(hold, &c, 1) == 1 ? 0 : 101;
+		pause();
+	}
+	return -ret;
+}
+
+TEST(limits_of_a_user_and_of_all)
+{
+	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
+	int dev, group, fd[2];
+	pid_t holder, pid;
+	char c;
+
+	if (geteuid())
+		SKIP(return, "not root");
+	ASSERT_EQ(0, setrlimit(RLIMIT_MEMLOCK, &all));
+	ASSERT_EQ(0, put(DEVICE, "max_pinned_user_mb", "4"));
+	dev = device_open();
+	group = group_create(dev, 8, 0);
+	ASSERT_EQ(0, pipe(fd));
+	holder = fork_child();
+	if (!holder)
+		_exit(pin_as(group, 0, 1000, 3 << 20, fd[1]));
+	ASSERT_EQ(1, read(fd[0], &c, 1));
+	/* user, bytes, what becomes of it */
+	static const struct { uid_t uid; size_t bytes; int ret; } tries[] = {
+		{ 1000, 2 << 20, EDQUOT }, { 1000, 1 << 20, 0 },
+		{ 1001, 4 << 20, 0 }, { 1001, 5 << 20, EDQUOT },
+	};
+	FOR_EACH(i, 4) {
+		pid = fork_child();
+		if (!pid)
+			_exit(pin_as(group, 1 + i, tries[i].uid,
+				     tries[i].bytes, -1));
+		EXPECT_EQ(tries[i].ret, reap(pid)) {
+			TH_LOG("user %u, %zu bytes", tries[i].uid,
+			       tries[i].bytes);
+		}
+	}
+	/* Together: 3 MiB are there. */
+	ASSERT_EQ(0, put(DEVICE, "max_pinned_mb", "5"));
+	FOR_EACH(i, 2) {
+		pid = fork_child();
+		if (!pid)
+			_exit(pin_as(group, 5 + i, 1001, (2 + i) << 20, -1));
+		EXPECT_EQ(i ? EDQUOT : 0, reap(pid));
+	}
+	kill(holder, SIGKILL);
+	reap(holder);
+	EXPECT_EQ(0, put(DEVICE, "max_pinned_user_mb", "0"));
+	EXPECT_EQ(0, put(DEVICE, "max_pinned_mb", "0"));
+	close(group);
+	close(dev);
 }
 
 /* --- two ranks, one block that rank 0 sums --------------------------------- */
