@@ -52,3 +52,17 @@ stress-vm: $(B)/tests/kselftest/death $(MODULES) $(B)/tests/vm/guest
 	tests/vm/reload 200
 	tests/vm/kills 1000
 stress: stress-vm
+
+# dmaengine is in the amd64 flavours only. One of them in make check, both, and
+# bounce buffers for all DMA, in check-dma.
+dma-needs = $(B)/module/$(1)-amd64/t3.ko $(B)/tests/modules/$(1)-amd64/t3_exporter.ko
+CHECK_NEEDS += $(call dma-needs,6.1)
+CHECK_SUITES += tests/vm/dma-6.1
+
+check-dma: $(foreach k,6.1 6.12,$(call dma-needs,$(k))) $(B)/tests/vm/guest \
+		$(B)/tests/kselftest/dma $(B)/tests/kselftest/arbitration
+	tests/vm/dma 6.1
+	tests/vm/dma 6.12
+	tests/vm/dma 6.12 --append swiotlb=8192,force
+
+.PHONY: check-dma
