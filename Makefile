@@ -9,12 +9,13 @@
 #   make check [SUITES=...]  all tests, or those named (see Documentation/testing.rst)
 #   make module [KVER=6.1|6.12] [KFLAVOUR=cloud|amd64]
 #   make module KDIR=/lib/modules/$(uname -r)/build
+#   make check-dma           the dmaengine engine on more kernels
 #   make check-debug         the module's tests in kernels with KASAN, KCSAN ...
 #   make check-static        coccinelle, analyzers, arm64
 #   make coverage            lines of kernel/ that tests reach
 #   make check-install       an installation from end to end, in a virtual machine
 #   make install, make uninstall [DESTDIR=...] [prefix=/usr/local]
-#   make bench, bench-mpi, bench-cpu, bench-vm
+#   make bench, bench-mpi, bench-cpu, bench-vm, bench-arbitration
 #   make clean
 
 SHELL := /bin/bash
