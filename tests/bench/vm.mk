@@ -6,7 +6,7 @@
 $(B)/bench/bench_mpi_count: tests/bench/bench_mpi.c tests/bench/count_bytes.c \
 		tests/bench/reduce_scatter.h tests/bench/count_bytes.h
 	@mkdir -p $(@D)
-	OMPI_CC=$(CC) mpicc $(CFLAGS_T3) -DCOUNT_BYTES -fno-builtin \
+	OMPI_CC=$(CC) mpicc $(CFLAGS_T3) -DCOUNT_BYTES -fvisibility=default -fno-builtin \
 		-fno-tree-loop-distribute-patterns -rdynamic \
 		$(filter %.c,$^) -o $@ $(LDFLAGS)
 
