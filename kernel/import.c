@@ -23,7 +23,7 @@
 T3_IMPORT_NS_DMA_BUF;
 
 /* Where dma-bufs lie for the test whether blocks overlap: no user's address. */
-#define PLACES	(1ULL << 63)
+#define PLACES	BIT_ULL(63)
 
 /* --- mapping -------------------------------------------------------------- */
 

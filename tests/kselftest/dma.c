@@ -300,7 +300,7 @@ FIXTURE_SETUP(gather)
 	static const struct shape shape = { 16384, 0 };
 
 	if (number(TESTDMA, "room") < 0)
-		SKIP(return, "no t3_testdma");
+		SKIP(_exit(SKIPPED), "no t3_testdma");
 	calm();
 	ASSERT_EQ(0, put_number(DEVICE, "dma_min_bytes", 4096));
 	ASSERT_EQ(0, put_number(DEVICE, "dma_timeout_ms", 1000));

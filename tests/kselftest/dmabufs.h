@@ -16,9 +16,6 @@
 #include <xf86drm.h>
 #include <xf86drmMode.h>
 
-/* For SKIP() in a fixture's setup, after which some harnesses go on. */
-#define SKIPPED		255
-
 enum maker { MAKER_STATIC, MAKER_DYNAMIC, MAKER_UDMABUF, MAKER_VGEM };
 
 /**

@@ -23,6 +23,9 @@
 #include <time.h>
 #include <linux/t3.h>
 
+/* For SKIP() in a fixture's setup, after which some harnesses go on. */
+#define SKIPPED		255
+
 /*
  * The contract's bound for telling the survivors of a death is 2 s; emulated
  * processors get five times that. A wait that ends with this bound has failed.
