@@ -285,8 +285,10 @@ static long group_ioctl(struct file *file, unsigned int code,
 {
 	struct t3_cmd cmd = { .group = file->private_data };
 
-	return t3_dispatch(&cmd, t3_op_find(group_ops, ARRAY_SIZE(group_ops),
-					    code), (void __user *)arg);
+	return t3_ioctl_end(t3_dispatch(&cmd,
+					t3_op_find(group_ops,
+						   ARRAY_SIZE(group_ops), code),
+					(void __user *)arg));
 }
 
 static int group_release(struct inode *inode, struct file *file)

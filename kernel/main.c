@@ -179,8 +179,10 @@ static long device_ioctl(struct file *file, unsigned int code,
 {
 	struct t3_cmd cmd = { };
 
-	return t3_dispatch(&cmd, t3_op_find(device_ops, ARRAY_SIZE(device_ops),
-					    code), (void __user *)arg);
+	return t3_ioctl_end(t3_dispatch(&cmd,
+					t3_op_find(device_ops,
+						   ARRAY_SIZE(device_ops), code),
+					(void __user *)arg));
 }
 
 static const struct file_operations device_fops = {

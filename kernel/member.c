@@ -249,7 +249,8 @@ static long member_ioctl(struct file *file, unsigned int code,
 	struct t3_cmd cmd = { .group = member->group, .member = member };
 
 	return t3_member_allowed(member) ?:
-	       t3_dispatch(&cmd, t3_member_op(code), (void __user *)arg);
+	       t3_ioctl_end(t3_dispatch(&cmd, t3_member_op(code),
+					(void __user *)arg));
 }
 
 /* A fence that was asked for too early can be had now. Context: may sleep. */

@@ -574,6 +574,15 @@ int t3_arg_take(const struct t3_op *op, void __user *uarg, union t3_arg *arg);
 int t3_arg_give(const struct t3_op *op, void __user *uarg,
 		const union t3_arg *arg, int ret);
 int t3_dispatch(struct t3_cmd *cmd, const struct t3_op *op, void __user *uarg);
+
+/*
+ * What a signal stops has changed nothing. Where no handler runs after it (a
+ * debugger, a ring's task work) the call begins anew; else it is EINTR.
+ */
+static inline long t3_ioctl_end(int ret)
+{
+	return ret == -EINTR ? -ERESTARTNOHAND : ret;
+}
 int t3_cmd_file(struct t3_cmd *cmd, const char *name,
 		const struct file_operations *fops, void *priv);
 

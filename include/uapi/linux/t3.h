@@ -23,7 +23,8 @@
  *              written
  *  EOPNOTSUPP  an unknown flag, or a reserved field that is not zero
  *  ENOMEM      no kernel memory
- *  EINTR       a fatal or pending signal came first (restartable calls say so)
+ *  EINTR       a signal came first and its handler ran, or it is fatal; nothing
+ *              has changed. Without a handler the call begins anew.
  *
  * Errors that every command on a member can give:
  *  EPERM       the caller's address space is not the one that joined
