@@ -583,6 +583,7 @@ static inline long t3_ioctl_end(int ret)
 {
 	return ret == -EINTR ? -ERESTARTNOHAND : ret;
 }
+
 int t3_cmd_file(struct t3_cmd *cmd, const char *name,
 		const struct file_operations *fops, void *priv);
 
