@@ -391,6 +391,12 @@ static void act_epochs(struct actor *a)
 	begin(a);
 	for (i = 0; i < 4; i++)
 		epoch(a);
+	/*
+	 * A rank with an empty shard may be done before others have armed, and
+	 * to delete the plan ends it for them. (Processes meet in the data.)
+	 */
+	if (a->scene->acting)
+		meet(a);
 	OK(a, t3_plan_del(a->plan));
 	OK(a, t3_region_del(a->region));
 	OK(a, t3_region_del(a->second));
