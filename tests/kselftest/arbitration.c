@@ -4,6 +4,7 @@
  * and all of it can be changed while plans run.
  */
 #include "t3_kselftest.h"
+#include "knob_files.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -21,21 +22,6 @@ static const char * const policies[] = { "round_robin", "compute_first",
 					 "dma_first" };
 
 /* Returns 0 or the negative errno of the write. */
-static int put(const char *folder, const char *name, const char *text)
-{
-	char path[PATH_MAX];
-	int fd, ret = 0;
-
-	snprintf(path, sizeof(path), "%s%s", folder, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 static long long number(const char *folder, const char *name)
 {
 	char path[PATH_MAX], text[64] = "";

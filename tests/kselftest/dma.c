@@ -4,6 +4,7 @@
  * arrive whatever the channel does, and nothing waits for it for ever.
  */
 #include "t3_kselftest.h"
+#include "knob_files.h"
 
 #include <limits.h>
 
@@ -17,21 +18,6 @@ enum kind { KIND_ERROR, KIND_LYING, KIND_SHORT, KIND_NONSENSE, KIND_LOST,
 	    KIND_SILENT, KINDS };
 
 /* Returns 0 or the negative errno of the write. */
-static int put(const char *folder, const char *name, const char *text)
-{
-	char path[PATH_MAX];
-	int fd, ret = 0;
-
-	snprintf(path, sizeof(path), "%s%s", folder, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 static int put_number(const char *folder, const char *name, long long value)
 {
 	char text[32];

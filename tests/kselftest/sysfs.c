@@ -4,6 +4,7 @@
  * refuse, counters, the dump, fdinfo.
  */
 #include "t3_kselftest.h"
+#include "knob_files.h"
 
 #include <limits.h>
 #include <sys/resource.h>
@@ -13,21 +14,6 @@
 #define DUMP	"/sys/kernel/debug/t3/state"
 
 /* Returns 0 or the negative errno of the write. */
-static int put(const char *folder, const char *name, const char *text)
-{
-	char path[PATH_MAX];
-	int fd, ret = 0;
-
-	snprintf(path, sizeof(path), "%s%s", folder, name);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
-}
-
 /* The whole file, as a string in memory of its own; NULL where it is not. */
 static char *get(const char *folder, const char *name)
 {
